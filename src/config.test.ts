@@ -20,6 +20,10 @@ const BAD: readonly (readonly [environment: Record<string, string>, says: string
   [{ METRICS_PORT: '70000' }, 'METRICS_PORT'],
   [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' }, 'OTEL_EXPORTER_OTLP_ENDPOINT'],
   [{ ...OTLP, OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, 'OTEL_EXPORTER_OTLP_PROTOCOL'],
+  [{ ...OTLP, OTEL_METRIC_EXPORT_INTERVAL: '999' }, 'OTEL_METRIC_EXPORT_INTERVAL'],
+  [{ ...OTLP, OTEL_METRIC_EXPORT_INTERVAL: '1e4' }, 'OTEL_METRIC_EXPORT_INTERVAL'],
+  [{ OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'collector' }, 'OTEL_EXPORTER_OTLP_METRICS_ENDPOINT'],
+  [{ ...OTLP, OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: 'grpc' }, 'OTEL_EXPORTER_OTLP_METRICS_PROTOCOL'],
   [{ ...OTLP, OTEL_TRACES_SAMPLER: 'sometimes' }, 'OTEL_TRACES_SAMPLER'],
   [{ ...OTLP, OTEL_TRACES_SAMPLER_ARG: '1%' }, 'OTEL_TRACES_SAMPLER_ARG'],
   [{ WEBHOOK_ALLOW_PRIVATE: 'yes' }, 'WEBHOOK_ALLOW_PRIVATE'],
@@ -144,6 +148,7 @@ describe('readConfig', () => {
       logLevel: 'warn',
       loggedCalls: 0.05,
       metricsPort: 9464,
+      pushMetricsEveryMs: 60_000,
       traces: { ratio: 0.01, isParentBased: true },
       databaseConnections: 20,
       tls: { certPath: '/srv/tls/cert.pem', keyPath: '/etc/key.pem' },
@@ -202,6 +207,19 @@ describe('readConfig', () => {
     [{ ...OTLP, OTEL_TRACES_EXPORTER: 'none' }, undefined],
   ])('traces with %o: %o', (environment, traces) => {
     expect(configOf(environment).traces).toEqual(traces)
+  })
+
+  it.each([
+    [{}, undefined],
+    [{ METRICS_PORT: '0' }, undefined],
+    [OTLP, 60_000],
+    [{ ...OTLP, OTEL_METRIC_EXPORT_INTERVAL: '5000', OTEL_METRICS_EXPORTER: 'console,otlp' }, 5_000],
+    [{ OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'https://collector/v1/metrics' }, 60_000],
+    [{ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'https://collector/v1/traces' }, undefined],
+    [{ ...OTLP, OTEL_SDK_DISABLED: 'true' }, undefined],
+    [{ ...OTLP, OTEL_METRICS_EXPORTER: 'prometheus' }, undefined],
+  ])('sends metrics with %o every %s milliseconds', (environment, everyMs) => {
+    expect(configOf(environment).pushMetricsEveryMs).toBe(everyMs)
   })
 
   it.each([

@@ -27,6 +27,8 @@ export interface Config extends StoreConfig {
   readonly loggedCalls: number | 'FAILED' | 'NONE' | undefined
   /** The port on which metrics are read, 0 for any free one; undefined for none. */
   readonly metricsPort: number | undefined
+  /** How often metrics are sent over OTLP; undefined for never. */
+  readonly pushMetricsEveryMs: number | undefined
   /** Which calls are traced, where OTLP has an endpoint; undefined for none. */
   readonly traces: { readonly ratio: number; readonly isParentBased: boolean } | undefined
   /** Connections to each database server; undefined takes the default. */
@@ -111,7 +113,7 @@ export const configHelp: readonly (readonly [name: string, meaning: string])[] =
     'calls that have a line: all, failed, none, or failed ones and a part of the others, such as 0.01 (default all; failed in a terminal of the demo)',
   METRICS_PORT: 'port of HOST that answers GET /metrics for Prometheus (default none)',
   OTEL_EXPORTER_OTLP_ENDPOINT:
-    'http:// or https:// URL that gets traces, as protobuf over HTTP; the other OTEL_ variables of OpenTelemetry hold as well (default none)',
+    'http:// or https:// URL that gets traces and metrics, as protobuf over HTTP; the other OTEL_ variables of OpenTelemetry hold as well (default none)',
   OTEL_TRACES_SAMPLER: `${Object.keys(samplers).join(', ')} (default parentbased_always_on)`,
   OTEL_TRACES_SAMPLER_ARG: 'the part of the calls that a sampler with traceidratio records, 0 to 1 (default 1)',
   TLS_CERT: 'PEM file of the certificate chain; the port then speaks TLS only; needs TLS_KEY',
@@ -176,6 +178,7 @@ export function readConfig(
     port: readWhole(sent, 'PORT', PORTS, 8080),
     loggedCalls: readLoggedCalls(read('LOG_CALLS')?.toLowerCase(), faults),
     metricsPort: readWhole(sent, 'METRICS_PORT', PORTS, undefined),
+    pushMetricsEveryMs: readPushInterval(sent),
     traces: readTraces(sent),
     tls,
     corsOrigins: readOrigins(read('CORS_ORIGINS') ?? '', faults),
@@ -307,21 +310,34 @@ function readLoggedCalls(text: string | undefined, faults: string[]): Config['lo
   return text === 'all' ? 1 : Number(text)
 }
 
-/** The standard variables that say where traces go. The exporter reads where to send them, and how, itself. */
-const OTLP_ENDPOINTS = ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT']
-
-function readTraces({ read, faults }: Sent): Config['traces'] {
-  const isOff = read('OTEL_SDK_DISABLED')?.toLowerCase() === 'true' || read('OTEL_TRACES_EXPORTER') === 'none'
-  const endpoints = OTLP_ENDPOINTS.filter((name) => read(name) !== undefined)
-  if (isOff || endpoints.length === 0) return undefined
+/** Whether the standard variables say where a signal goes. The exporter reads where to send it, and how, itself. */
+function isSentOverOtlp({ read, faults }: Sent, signal: 'METRICS' | 'TRACES'): boolean {
+  const exporters = read(`OTEL_${signal}_EXPORTER`)?.split(',') ?? ['otlp']
+  const isOff = read('OTEL_SDK_DISABLED')?.toLowerCase() === 'true' || !exporters.includes('otlp')
+  const prefixes = [`OTEL_EXPORTER_OTLP_${signal}`, 'OTEL_EXPORTER_OTLP']
+  const endpoints = prefixes.map((prefix) => `${prefix}_ENDPOINT`).filter((name) => read(name) !== undefined)
+  if (isOff || endpoints.length === 0) return false
+  const found: string[] = []
   // A URL may hold a token, so the fault does not quote it.
   for (const name of endpoints) {
-    if (!/^https?:$/.test(URL.parse(read(name) ?? '')?.protocol ?? '')) faults.push(`${name} is not an http:// URL`)
+    if (!/^https?:$/.test(URL.parse(read(name) ?? '')?.protocol ?? '')) found.push(`${name} is not an http:// URL`)
   }
-  for (const name of ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'OTEL_EXPORTER_OTLP_PROTOCOL']) {
+  for (const name of prefixes.map((prefix) => `${prefix}_PROTOCOL`)) {
     const protocol = read(name) ?? 'http/protobuf'
-    if (protocol !== 'http/protobuf') faults.push(`${name} is "${protocol}": use http/protobuf`)
+    if (protocol !== 'http/protobuf') found.push(`${name} is "${protocol}": use http/protobuf`)
   }
+  faults.push(...found.filter((fault) => !faults.includes(fault)))
+  return true
+}
+
+function readPushInterval(sent: Sent): number | undefined {
+  if (!isSentOverOtlp(sent, 'METRICS')) return undefined
+  return readWhole(sent, 'OTEL_METRIC_EXPORT_INTERVAL', { from: 1_000, to: 3_600_000 }, 60_000)
+}
+
+function readTraces(sent: Sent): Config['traces'] {
+  if (!isSentOverOtlp(sent, 'TRACES')) return undefined
+  const { read, faults } = sent
   const sampler = read('OTEL_TRACES_SAMPLER') ?? 'parentbased_always_on'
   const argument = read('OTEL_TRACES_SAMPLER_ARG') ?? '1'
   if (!(sampler in samplers)) {

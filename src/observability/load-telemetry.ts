@@ -4,8 +4,10 @@ import type { Sampling } from './open-telemetry-tracer.ts'
 
 export interface TelemetryOptions {
   readonly host: string
-  /** Undefined: nothing is measured. */
+  /** Undefined: metrics are read nowhere. */
   readonly metricsPort: number | undefined
+  /** How often metrics are sent over OTLP; absent for never. */
+  readonly pushMetricsEveryMs?: number | undefined
   /** Undefined: nothing is traced. */
   readonly traces: Sampling | undefined
 }
@@ -20,7 +22,7 @@ export interface LoadedTelemetry {
   readonly telemetry: Telemetry
   /** Where metrics are read; undefined for nowhere. */
   readonly metricsUrl?: string | undefined
-  /** Sends the traces that are left, and closes the port of metrics. Never rejects. */
+  /** Sends the traces that are left and the metrics once more, and closes the port of metrics. Never rejects. */
   readonly stop: () => Promise<void>
 }
 
@@ -29,49 +31,37 @@ export interface LoadedTelemetry {
  *
  * @throws PackageMissingError; Error of node:net if the port is not free
  */
-export async function loadTelemetry({ host, metricsPort, traces }: TelemetryOptions): Promise<LoadedTelemetry> {
-  const exported = metricsPort === undefined ? undefined : await loadMeter()
-  const traced = traces && (await loadTracer(traces))
-  const server = exported && (await startMetricsServer({ ...exported, host, port: metricsPort ?? 0 }))
+export async function loadTelemetry(options: TelemetryOptions): Promise<LoadedTelemetry> {
+  const { host, metricsPort: port, pushMetricsEveryMs: everyMs, traces } = options
+  const tracing = traces && (await load(OTLP, () => import('./open-telemetry-tracer.ts')))
+  const pushing = everyMs === undefined ? undefined : await load(OTLP, () => import('./push-metrics.ts'))
+  const isMeasured = port !== undefined || everyMs !== undefined
+  const measuring = isMeasured ? await load('METRICS_PORT', () => import('./prometheus-meter.ts')) : undefined
+  const exported = measuring?.createPrometheusMeter()
+  const server = exported && port !== undefined ? await startMetricsServer({ ...exported, host, port }) : undefined
+  const pushed = exported && pushing?.pushMetrics(everyMs ?? 0, exported.read)
+  const traced = traces && tracing?.createOpenTelemetryTracer(traces)
   return {
     telemetry: { meter: exported?.meter, tracer: traced?.tracer },
     metricsUrl: server?.url,
     async stop(): Promise<void> {
-      await Promise.allSettled([server?.stop(), traced?.stop()])
+      await Promise.allSettled([server?.stop(), traced?.stop(), pushed?.stop()])
     },
   }
 }
 
-async function loadMeter() {
-  const needed = { variable: 'METRICS_PORT', name: 'prom-client' }
-  const library = await loadPackage(needed, () => import('prom-client'))
-  const { createPrometheusMeter } = await import('./prometheus-meter.ts')
-  return createPrometheusMeter(library)
-}
+const OTLP = 'OTEL_EXPORTER_OTLP_ENDPOINT'
 
-async function loadTracer(sampling: Sampling) {
-  const load = <T>(name: string, loaded: () => Promise<T>) =>
-    loadPackage({ variable: 'OTEL_EXPORTER_OTLP_ENDPOINT', name }, loaded)
-  const [api, sdk, resources, exporter] = await Promise.all([
-    load('@opentelemetry/api', () => import('@opentelemetry/api')),
-    load('@opentelemetry/sdk-trace', () => import('@opentelemetry/sdk-trace')),
-    load('@opentelemetry/resources', () => import('@opentelemetry/resources')),
-    load('@opentelemetry/exporter-trace-otlp-proto', () => import('@opentelemetry/exporter-trace-otlp-proto')),
-  ])
-  const { createOpenTelemetryTracer } = await import('./open-telemetry-tracer.ts')
-  return createOpenTelemetryTracer({ api, sdk, resources, exporter }, sampling)
-}
-
-async function loadPackage<T>(
-  { variable, name }: { readonly variable: string; readonly name: string },
-  load: () => Promise<T>,
-): Promise<T> {
+/** Imports a module with the packages that it needs. @param variable - what asks for it */
+async function load<T>(variable: string, module: () => Promise<T>): Promise<T> {
   try {
-    return await load()
+    return await module()
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw cause
+    const { code, message } = cause as NodeJS.ErrnoException
+    if (code !== 'ERR_MODULE_NOT_FOUND') throw cause
+    const [, name = 'it needs'] = /package '([^']+)'/.exec(message) ?? []
     throw new PackageMissingError(
-      `${variable} is set and the package ${name} is not installed: run npm ci with optional packages, or unset it`,
+      `${variable} is set and the package ${name} is not installed: run npm ci, or unset it`,
       { cause },
     )
   }

@@ -1,17 +1,22 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type * as Api from '@opentelemetry/api'
-import type { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto'
-import type * as Resources from '@opentelemetry/resources'
-import type * as Sdk from '@opentelemetry/sdk-trace'
+import {
+  type Context,
+  type Span as Recorded,
+  ROOT_CONTEXT,
+  SpanKind,
+  SpanStatusCode,
+  TraceFlags,
+  trace,
+} from '@opentelemetry/api'
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto'
+import {
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace'
 import type { Span, SpanAttributes, Tracer } from '../domain/telemetry/telemetry.ts'
-
-/** The packages that traces need. */
-export interface TracePackages {
-  readonly api: typeof Api
-  readonly sdk: typeof Sdk
-  readonly resources: typeof Resources
-  readonly exporter: { readonly OTLPTraceExporter: typeof OTLPTraceExporter }
-}
+import { resource } from './resource.ts'
 
 /** Which calls are recorded: OTEL_TRACES_SAMPLER. */
 export interface Sampling {
@@ -22,28 +27,24 @@ export interface Sampling {
 }
 
 interface OwnSpan extends Span {
-  readonly context: Api.Context
+  readonly context: Context
 }
 
 /**
  * Makes a tracer that sends spans over OTLP in the background, to where the variables of OpenTelemetry say. What is not sampled costs a decision and
  * has no spans.
  */
-export function createOpenTelemetryTracer({ api, sdk, resources, exporter }: TracePackages, sampling: Sampling) {
-  const root = new sdk.TraceIdRatioBasedSampler(sampling.ratio)
-  const provider = new sdk.TracerProvider({
-    sampler: sampling.isParentBased ? new sdk.ParentBasedSampler({ root }) : root,
-    resource: resources
-      .defaultResource()
-      .merge(resources.resourceFromAttributes({ 'service.name': 'waybill' }))
-      .merge(resources.detectResources({ detectors: [resources.envDetector] })),
-    spanProcessors: [new sdk.BatchSpanProcessor({ exporter: new exporter.OTLPTraceExporter() })],
+export function createOpenTelemetryTracer(sampling: Sampling) {
+  const root = new TraceIdRatioBasedSampler(sampling.ratio)
+  const provider = new TracerProvider({
+    sampler: sampling.isParentBased ? new ParentBasedSampler({ root }) : root,
+    resource,
+    spanProcessors: [new BatchSpanProcessor({ exporter: new OTLPTraceExporter() })],
   })
   const spans = provider.getTracer('waybill')
   const running = new AsyncLocalStorage<OwnSpan>()
-  const { SpanKind, SpanStatusCode, TraceFlags, trace, ROOT_CONTEXT } = api
 
-  function wrap(span: Api.Span, parent: Api.Context): OwnSpan {
+  function wrap(span: Recorded, parent: Context): OwnSpan {
     const { traceId, spanId } = span.spanContext()
     const own: OwnSpan = {
       traceId,

@@ -1,10 +1,10 @@
-import type * as Prometheus from 'prom-client'
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { Meter, Metric, Sample } from '../domain/telemetry/telemetry.ts'
 import { within } from '../domain/within.ts'
 
 /** What reads metrics at an export, and where it puts them. */
 interface Observer {
-  readonly instruments: ReadonlyMap<string, Prometheus.Counter | Prometheus.Gauge>
+  readonly instruments: ReadonlyMap<string, Counter | Gauge>
   readonly read: () => Promise<readonly Sample[]> | readonly Sample[]
 }
 
@@ -15,11 +15,11 @@ const READ_WITHIN_MS = 2_000
 const LAG_EVERY_MS = 50
 
 /** Makes a meter on the library, with the library's own metrics of the process: memory, event loop, descriptors. */
-export function createPrometheusMeter({ Registry, Counter, Gauge, Histogram, ...library }: typeof Prometheus) {
+export function createPrometheusMeter() {
   const registry = new Registry()
   const registers = [registry]
   const observers: Observer[] = []
-  library.collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LAG_EVERY_MS })
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LAG_EVERY_MS })
   const termsOf = ({ name, help, labels = [] }: Metric) => ({ name, help, labelNames: [...labels], registers })
 
   const meter: Meter = {
@@ -40,14 +40,14 @@ export function createPrometheusMeter({ Registry, Counter, Gauge, Histogram, ...
     },
   }
 
+  const refreshed = () => Promise.all(observers.map(refresh))
   return {
     meter,
     contentType: registry.contentType,
     /** Reads what is read at an export, and writes all metrics in Prometheus' text format. */
-    async write(): Promise<string> {
-      await Promise.all(observers.map(refresh))
-      return registry.metrics()
-    },
+    write: async () => refreshed().then(() => registry.metrics()),
+    /** The same as values. */
+    read: async () => refreshed().then(() => registry.getMetricsAsJSON()),
   }
 }
 

@@ -77,13 +77,15 @@ export async function startExporting(environment: Readonly<Record<string, string
   }
 }
 
-/** Starts what takes traces over OTLP. @returns its URL, and the bodies that it got */
+/** Starts what takes traces and metrics over OTLP. @returns its URL, and the bodies that it got of each */
 export async function startOtlpReceiver() {
   const bodies: Buffer[] = []
+  const metrics: Buffer[] = []
   const server = createServer((request, response) => {
     void buffer(request).then((body) => {
-      const isExpected = request.url === '/v1/traces' && request.headers['content-type'] === 'application/x-protobuf'
-      if (isExpected) bodies.push(body)
+      const list = { '/v1/traces': bodies, '/v1/metrics': metrics }[request.url ?? '']
+      const isExpected = list !== undefined && request.headers['content-type'] === 'application/x-protobuf'
+      if (isExpected) list.push(body)
       response.writeHead(isExpected ? 200 : 400).end()
     })
   }).listen(0, '127.0.0.1')
@@ -91,6 +93,7 @@ export async function startOtlpReceiver() {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     bodies,
+    metrics,
     stop: async () => void server.close(),
   }
 }

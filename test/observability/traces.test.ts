@@ -1,6 +1,6 @@
 import { Client, credentials, Metadata } from '@grpc/grpc-js'
 import protobuf from 'protobufjs'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { type ExportingService, startExporting, startOtlpReceiver } from './exported.ts'
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c'
@@ -19,7 +19,17 @@ message Span {
 }
 message Status { int32 code = 3; }
 message KeyValue { string key = 1; AnyValue value = 2; }
-message AnyValue { string string_value = 1; int64 int_value = 3; }`)
+message AnyValue { string string_value = 1; int64 int_value = 3; }
+message MetricsRequest { repeated ResourceMetrics resource_metrics = 1; }
+message ResourceMetrics { Resource resource = 1; repeated ScopeMetrics scope_metrics = 2; }
+message ScopeMetrics { repeated Metric metrics = 2; }
+message Metric { string name = 1; string description = 2; Points gauge = 5; Points sum = 7; Points histogram = 9; }
+message Points { repeated bytes data_points = 1; int32 aggregation_temporality = 2; bool is_monotonic = 3; }
+message Value { fixed64 start = 2; fixed64 time = 3; double value = 4; repeated KeyValue attributes = 7; }
+message Buckets {
+  fixed64 start = 2; fixed64 time = 3; fixed64 count = 4; double sum = 5; repeated fixed64 counts = 6;
+  repeated double bounds = 7; repeated KeyValue attributes = 9;
+}`)
 
 interface Exported {
   readonly trace: string
@@ -52,6 +62,45 @@ function spansIn(bodies: readonly Buffer[]): Exported[] {
       name,
       attributes: Object.fromEntries(attributes.map(({ key, value }) => [key, value.stringValue || value.intValue])),
     }))
+}
+
+interface WirePoint {
+  readonly value?: number
+  readonly count?: number
+  readonly sum?: number
+  readonly counts?: readonly number[]
+  readonly bounds?: readonly number[]
+  readonly start: number
+  readonly time: number
+  readonly attributes: readonly { key: string; value: { stringValue?: string } }[]
+}
+
+type Kind = 'gauge' | 'sum' | 'histogram'
+
+/** The points of a metric in a body, its kind in front. */
+function pointsIn(body: Buffer | undefined, name: string) {
+  const { resourceMetrics } = root.lookupType('MetricsRequest').decode(body ?? Buffer.alloc(0)) as unknown as {
+    resourceMetrics: { scopeMetrics: { metrics: ({ name: string } & Partial<Record<Kind, WirePoints>>)[] }[] }[]
+  }
+  const metric = resourceMetrics
+    .flatMap((each) => each.scopeMetrics)
+    .flatMap((each) => each.metrics)
+    .find((each) => each.name === name)
+  const kind = (['gauge', 'sum', 'histogram'] as const).find((each) => metric?.[each] != null) ?? 'gauge'
+  const { dataPoints = [], aggregationTemporality, isMonotonic } = metric?.[kind] ?? {}
+  const type = root.lookupType(kind === 'histogram' ? 'Buckets' : 'Value')
+  const points = dataPoints.map((each) => {
+    const point = type.toObject(type.decode(each), { longs: Number, defaults: true }) as WirePoint
+    const attributes = Object.fromEntries(point.attributes.map(({ key, value }) => [key, value.stringValue]))
+    return { ...point, attributes }
+  })
+  return { kind, aggregationTemporality, isMonotonic, points }
+}
+
+interface WirePoints {
+  readonly dataPoints: readonly Buffer[]
+  readonly aggregationTemporality?: number
+  readonly isMonotonic?: boolean
 }
 
 let receiver: Awaited<ReturnType<typeof startOtlpReceiver>>
@@ -88,6 +137,7 @@ beforeAll(async () => {
     OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
     OTEL_TRACES_SAMPLER: 'parentbased_traceidratio',
     OTEL_TRACES_SAMPLER_ARG: '0',
+    OTEL_METRIC_EXPORT_INTERVAL: '1000',
     OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test',
   })
   const [wallet, payee] = running.chain.wallets
@@ -99,6 +149,7 @@ beforeAll(async () => {
   await call('/v1/payments/nothing', `00-${TRACE}-${CALLER}-01`)
   await call(`/${SEARCH}`, `00-${TRACE}-${CALLER}-01`, { method: 'POST', body: '{}' })
   await searchByGrpc(`00-${TRACE}-${CALLER}-01`)
+  await vi.waitFor(() => expect(receiver.metrics.length).toBeGreaterThan(1), { timeout: 20_000 })
   // A stop sends what is left.
   await running.stop()
   spans = spansIn(receiver.bodies)
@@ -156,4 +207,28 @@ it('names the service as OpenTelemetry asks', () => {
   const bodies = Buffer.concat(receiver.bodies).toString('latin1')
   expect(bodies).toContain('deployment.environment.name')
   expect(bodies).toMatch(/service\.name[\s\S]{1,6}waybill/)
+})
+
+it('sends metrics too, with the values that Prometheus would read', () => {
+  const last = receiver.metrics.at(-1)
+  const durations = pointsIn(last, 'rpc_server_call_duration_seconds')
+  expect(durations).toMatchObject({ kind: 'histogram', aggregationTemporality: 2 })
+  const searches = durations.points.filter(({ attributes }) => attributes['rpc_method'] === SEARCH)
+  expect(searches.map(({ count, attributes }) => [attributes['protocol'], count])).toEqual([
+    ['rest', 1],
+    ['connect', 1],
+    ['grpc', 1],
+  ])
+  for (const { bounds = [], counts = [], count, sum = 0, start, time } of durations.points) {
+    expect(counts).toHaveLength(bounds.length + 1)
+    expect(counts.reduce((total, each) => total + each)).toBe(count)
+    expect(Math.min(...counts)).toBeGreaterThanOrEqual(0)
+    expect(sum).toBeGreaterThan(0)
+    expect([Math.abs(Date.now() - time / 1e6) < 120_000, start < time]).toEqual([true, true])
+  }
+  const errors = pointsIn(last, 'waybill_errors_total')
+  expect(errors).toMatchObject({ kind: 'sum', isMonotonic: true, points: [{ value: 1 }] })
+  expect(pointsIn(last, 'waybill_build_info')).toMatchObject({ kind: 'gauge', points: [{ value: 1 }] })
+  expect(pointsIn(last, 'process_resident_memory_bytes').points[0]?.value).toBeGreaterThan(10_000_000)
+  expect(last?.toString('latin1')).toMatch(/service\.name[\s\S]{1,6}waybill/)
 })

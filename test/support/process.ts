@@ -75,7 +75,7 @@ export function withoutPackages(names: RegExp): string {
   const hook = `import { registerHooks } from 'node:module'
 registerHooks({ resolve(name, context, next) {
   if (!${String(names)}.test(name)) return next(name, context)
-  throw Object.assign(new Error('Cannot find package ' + name), { code: 'ERR_MODULE_NOT_FOUND' })
+  throw Object.assign(new Error("Cannot find package '" + name + "' imported from it"), { code: 'ERR_MODULE_NOT_FOUND' })
 } })`
   return `--import data:text/javascript,${encodeURIComponent(hook)}`
 }
