@@ -235,7 +235,7 @@ interface ShownBeside {
 
 /** Webhooks read the log of changes as watches do, and have the resources as the API answers them. */
 async function composeWebhooks(
-  { knex, logger, now, webhooksAllowPrivate: allowsPrivate = false }: ServiceOptions,
+  { knex, logger, now, telemetry, webhooksAllowPrivate: allowsPrivate = false }: ServiceOptions,
   shared: Shared,
   { findExplorer, warningsOf }: ShownBeside,
 ) {
@@ -258,7 +258,7 @@ async function composeWebhooks(
     waitForChange: hub.waitForChange,
   }
   const endpoints = createEndpointRepository(knex)
-  const { post } = createPostWebhook({ allowsPrivate, now })
+  const { post } = createPostWebhook({ allowsPrivate, now, tracer: telemetry?.tracer })
   const master = await getOrCreateSecret(knex, WEBHOOK_SECRET)
   const sender = createSender({
     knex,

@@ -73,9 +73,10 @@ export function createOpenTelemetryTracer(sampling: Sampling) {
       return span.isRecording() ? wrap(span.setAttributes(attributesOf()), context) : undefined
     },
     begin(name, kind, attributes: SpanAttributes) {
-      const context = running.getStore()?.context
+      const context = running.getStore()?.context ?? (kind === 'PRODUCER' ? ROOT_CONTEXT : undefined)
       if (context === undefined) return undefined
-      return wrap(spans.startSpan(name, { kind: SpanKind[kind], attributes: { ...attributes } }, context), context)
+      const span = spans.startSpan(name, { kind: SpanKind[kind], attributes: { ...attributes } }, context)
+      return span.isRecording() ? wrap(span, context) : undefined
     },
   }
   return { tracer, /** Sends what is left. */ stop: () => provider.shutdown() }

@@ -1,6 +1,10 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { Client, credentials, Metadata } from '@grpc/grpc-js'
 import protobuf from 'protobufjs'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { serveLocally } from '../../demo/network/local-server.ts'
+import { createOpenTelemetryTracer } from '../../src/observability/open-telemetry-tracer.ts'
+import { createPostWebhook } from '../../src/webhooks/send/post-webhook.ts'
 import { type ExportingService, startExporting, startOtlpReceiver } from './exported.ts'
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c'
@@ -86,7 +90,7 @@ function pointsIn(body: Buffer | undefined, name: string) {
     .flatMap((each) => each.scopeMetrics)
     .flatMap((each) => each.metrics)
     .find((each) => each.name === name)
-  const kind = (['gauge', 'sum', 'histogram'] as const).find((each) => metric?.[each] != null) ?? 'gauge'
+  const kind = (['gauge', 'sum', 'histogram'] as const).find((each) => metric?.[each]) ?? 'gauge'
   const { dataPoints = [], aggregationTemporality, isMonotonic } = metric?.[kind] ?? {}
   const type = root.lookupType(kind === 'histogram' ? 'Buckets' : 'Value')
   const points = dataPoints.map((each) => {
@@ -231,4 +235,28 @@ it('sends metrics too, with the values that Prometheus would read', () => {
   expect(pointsIn(last, 'waybill_build_info')).toMatchObject({ kind: 'gauge', points: [{ value: 1 }] })
   expect(pointsIn(last, 'process_resident_memory_bytes').points[0]?.value).toBeGreaterThan(10_000_000)
   expect(last?.toString('latin1')).toMatch(/service\.name[\s\S]{1,6}waybill/)
+})
+
+it('begins a trace with a webhook, and hands it on', async () => {
+  const sent: IncomingHttpHeaders[] = []
+  const shop = await serveLocally((request, response) => {
+    sent.push(request.headers)
+    response.writeHead(sent.length === 1 ? 204 : 500).end()
+  })
+  vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', receiver.url)
+  const { tracer, stop } = createOpenTelemetryTracer({ ratio: 1, isParentBased: true })
+  vi.unstubAllEnvs()
+  const from = receiver.bodies.length
+  const sending = createPostWebhook({ allowsPrivate: true, now: () => new Date(), tracer })
+  const posting = { url: `${shop.url}/hook`, body: '{}', headers: { 'webhook-id': 'a' } }
+  await sending.post(posting, AbortSignal.timeout(10_000))
+  await sending.post(posting, AbortSignal.timeout(10_000))
+  sending.close()
+  await Promise.all([stop(), shop.stop()])
+  const webhooks = spansIn(receiver.bodies.slice(from))
+  expect(webhooks.map(({ name, parent, attributes }) => [name, parent, attributes])).toEqual([
+    ['webhook', '', { 'server.address': '127.0.0.1' }],
+    ['webhook', '', { 'server.address': '127.0.0.1', 'error.type': '500' }],
+  ])
+  expect(sent.map((headers) => headers['traceparent'])).toEqual(webhooks.map(({ trace, id }) => `00-${trace}-${id}-01`))
 })

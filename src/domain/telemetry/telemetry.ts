@@ -61,8 +61,16 @@ export interface Tracer {
     parent: TraceParent | undefined,
     attributesOf: () => SpanAttributes,
   ) => Span | undefined
-  /** Begins a span below the one that runs now. Undefined where none runs. @param kind - CLIENT: another program does the work */
-  readonly begin: (name: string, kind: 'CLIENT' | 'INTERNAL', attributes: SpanAttributes) => Span | undefined
+  /**
+   * Begins a span below the one that runs now. Undefined where none runs.
+   *
+   * @param kind - CLIENT: another program does the work; PRODUCER: so too, and where no span runs a trace begins
+   */
+  readonly begin: (
+    name: string,
+    kind: 'CLIENT' | 'INTERNAL' | 'PRODUCER',
+    attributes: SpanAttributes,
+  ) => Span | undefined
 }
 
 /** The caller's place in a trace: W3C Trace Context. */

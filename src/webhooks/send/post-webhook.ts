@@ -5,6 +5,7 @@ import * as https from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
 import { urlToHttpOptions } from 'node:url'
 import { isPublicAddress } from '../../domain/hosts/public-address.ts'
+import type { Tracer } from '../../domain/telemetry/telemetry.ts'
 import type { Outcome } from '../rules/endpoint.ts'
 import { hostOf } from '../rules/endpoint-url.ts'
 import { readRetryAfter } from '../rules/retry-delivery.ts'
@@ -30,6 +31,8 @@ export interface PostOptions {
   readonly resolveHost?: ResolveHost | undefined
   /** From the call to the head of the answer; default {@link TIMEOUT_MS}. */
   readonly timeoutMs?: number | undefined
+  /** What is sent carries its trace. */
+  readonly tracer?: Tracer | undefined
 }
 
 const TIMEOUT_MS = 15_000
@@ -47,7 +50,7 @@ class PrivateAddressError extends Error {
  * the name for TLS and Host: an answer of the DNS that changes afterwards reaches nothing. Redirects are not followed.
  */
 export function createPostWebhook(options: PostOptions): { readonly post: PostWebhook; close(): void } {
-  const { allowsPrivate, now, resolveHost = resolveByDns, timeoutMs = TIMEOUT_MS } = options
+  const { allowsPrivate, now, resolveHost = resolveByDns, timeoutMs = TIMEOUT_MS, tracer } = options
   const agents = { 'http:': new http.Agent(AGENT_OPTIONS), 'https:': new https.Agent(AGENT_OPTIONS) }
   const requireAllowed = (addresses: readonly string[]) => {
     if (!allowsPrivate && !addresses.every(isPublicAddress)) throw new PrivateAddressError()
@@ -93,15 +96,23 @@ export function createPostWebhook(options: PostOptions): { readonly post: PostWe
     })
   }
 
+  async function attempt(posting: Posting, signal: AbortSignal): Promise<Outcome> {
+    const late = AbortSignal.timeout(timeoutMs)
+    try {
+      return await send(posting, AbortSignal.any([signal, late]), true)
+    } catch (error) {
+      signal.throwIfAborted()
+      return { failure: late.aborted ? `no answer within ${timeoutMs / 1_000} s` : explain(error) }
+    }
+  }
+
   return {
-    async post(posting, signal) {
-      const late = AbortSignal.timeout(timeoutMs)
-      try {
-        return await send(posting, AbortSignal.any([signal, late]), true)
-      } catch (error) {
-        signal.throwIfAborted()
-        return { failure: late.aborted ? `no answer within ${timeoutMs / 1_000} s` : explain(error) }
-      }
+    async post({ url, body, headers }, signal) {
+      const span = tracer?.begin('webhook', 'PRODUCER', { 'server.address': new URL(url).hostname })
+      const traced = span === undefined ? headers : { ...headers, traceparent: span.traceparent }
+      const outcome = await attempt({ url, body, headers: traced }, signal)
+      span?.end(outcome.failure && `${outcome.status ?? 'unreachable'}`)
+      return outcome
     },
     close() {
       for (const agent of Object.values(agents)) agent.destroy()
