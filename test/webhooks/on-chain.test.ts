@@ -1,6 +1,8 @@
 import { Readable } from 'node:stream'
+import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { composeService, type Service } from '../../src/app.ts'
+import { issueApiKey } from '../../src/auth/manage-keys.ts'
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
 import type { Account } from '../../src/domain/account.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
@@ -18,6 +20,7 @@ let chain: TestChain
 let service: Service
 let account: Account
 let shop: Receiver
+let secret: string
 beforeAll(async () => {
   ;[database, chain] = await Promise.all([
     createTestDatabase(),
@@ -32,7 +35,8 @@ beforeAll(async () => {
   })
   account = await createApiKeyRepository(database.knex).ensureAccount('shop')
   shop = await startReceiver()
-  await service.webhooks.service.create(account, { url: shop.url, kinds: [] }, { actor: 'test' })
+  const made = await service.webhooks.service.create(account, { url: shop.url, kinds: [] }, { actor: 'test' })
+  secret = made.secret
   await chain.fund(chain.tokens.USDC, chain.wallets[0], 1_000_000000n)
   await service.detection.scanOnce()
   service.background.start()
@@ -83,6 +87,86 @@ it('a reorg removes the payment, and the request is OPEN again', async () => {
   expect(of('payment', seen(from))).toEqual(['payment.added PENDING', 'payment.removed'])
   expect(of('request', seen(from))).toEqual(['request.updated PENDING', 'request.updated OPEN'])
 })
+
+it('updates of a request and of its payments are sent in order and signed; those that change nothing are not', async () => {
+  const repository = createApiKeyRepository(database.knex)
+  const { key } = await issueApiKey(repository, { account: 'shop', scopes: ['requests:write'], now: START })
+  await using listener = await listen()
+  const created = await createRequest()
+  const { paymentReference, requestId } = created
+  const from = shop.received.length
+  const update = async (body: object) => {
+    const answer = await fetch(`${listener.url}/v1/request/${paymentReference}`, {
+      method: 'PATCH',
+      headers: { 'x-api-key': key, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+    return answer.status
+  }
+  /** What came of an update, and no more. */
+  const until = async (count: number) => {
+    await shop.until(() => shop.received.length >= from + count)
+    return shop.received.slice(from).map(({ type }) => type)
+  }
+  const request = (change: object) => ({ type: 'request.updated', data: expect.objectContaining(change) })
+  const payment = (metadata: object) => ({ type: 'payment.updated', data: expect.objectContaining({ metadata }) })
+  expect(await update({ title: 'One book' })).toBe(200)
+  await until(1)
+  expect(await update({ metadata: { order: '1042', channel: 'web' } })).toBe(200)
+  await until(2)
+  await pay(created)
+  await until(4)
+  for (const bad of [{ amount: '1' }, { metadata: { 'a b': 'x' } }, { expiresAt: 'soon' }, { title: '\u202e' }]) {
+    expect([await update(bad), bad]).toEqual([400, bad])
+  }
+  for (const same of [{}, { title: 'One book' }, { metadata: { order: '1042' } }]) expect(await update(same)).toBe(200)
+  expect(await update({ metadata: { order: '1043', channel: '' } })).toBe(200)
+  await until(6)
+  const expiresAt = '2026-06-01T00:00:00Z'
+  expect(await update({ expiresAt })).toBe(200)
+  await until(7)
+  expect(await update({ title: '', expiresAt: '' })).toBe(200)
+  await until(8)
+  // Nothing else is under way: a later change comes next.
+  await service.requests.cancel(account, paymentReference)
+  await until(9)
+
+  const got = shop.received.slice(from)
+  const events = got.map(({ type, data }) => ({ type, data }))
+  const of = (kind: string) => events.filter(({ type }) => type.startsWith(kind))
+  const title = 'One book'
+  expect(of('request')).toEqual([
+    request({ requestId, title, metadata: {}, status: 'OPEN' }),
+    request({ title, metadata: { order: '1042', channel: 'web' }, status: 'OPEN' }),
+    request({ title, metadata: { order: '1042', channel: 'web' }, status: 'PENDING' }),
+    request({ title, metadata: { order: '1043' }, status: 'PENDING' }),
+    request({ title, metadata: { order: '1043' }, expiresAt }),
+    expect.objectContaining({ type: 'request.updated' }),
+    expect.objectContaining({ type: 'request.updated' }),
+  ])
+  for (const { data } of of('request').slice(-2)) {
+    expect(data).not.toHaveProperty('title')
+    expect(data).not.toHaveProperty('expiresAt')
+  }
+  expect(of('payment')).toEqual([
+    { ...payment({ order: '1042', channel: 'web' }), type: 'payment.added' },
+    payment({ order: '1043' }),
+  ])
+  const [changed] = of('payment').slice(-1)
+  expect(new Date(String(changed?.data['changedAt'])) >= START).toBe(true)
+  // By the published library, which verifies with the machine's clock.
+  for (const { headers, body } of got) {
+    const at = new Date(Number(headers['webhook-timestamp']) * 1_000)
+    const signed = new Webhook(secret).sign(String(headers['webhook-id']), at, body)
+    expect(headers['webhook-signature']).toBe(signed)
+  }
+  expect(new Set(got.map(({ headers }) => headers['webhook-id'])).size).toBe(got.length)
+})
+
+async function listen() {
+  const listener = await service.listen({ host: '127.0.0.1', port: 0 })
+  return { url: listener.url, [Symbol.asyncDispose]: () => listener.stop({ graceMs: 0 }) }
+}
 
 it('the cancellation of a request is sent once', async () => {
   const from = shop.received.length
