@@ -1,4 +1,5 @@
 /** Screening: what oracles list gets no route on any chain, and what they do not say is no pass. */
+import type { ServerResponse } from 'node:http'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { encodeListing } from '../../demo/network/demo-contracts.ts'
 import type { ChainConfig } from '../../src/chains/chains-file.ts'
@@ -10,11 +11,14 @@ import {
   createTestRouting,
   type EvmAddress,
   freshAddress,
+  type ProxyBehaviour,
   passOn,
   type RpcProxy,
   startRpcProxy,
   type TestRouting,
 } from '../support/routing.ts'
+
+const CHAIN_TIMEOUT_MS = 1_000
 
 let ethereum: TestChain
 let base: TestChain
@@ -42,6 +46,14 @@ afterEach(() => {
   }
 })
 
+/** The beginning of an answer that does not end. */
+function trickle(response: ServerResponse): void {
+  response.writeHead(200, { 'content-type': 'application/json' })
+  const timer = setInterval(() => response.write(' '), 1_000)
+  response.write('[')
+  response.once('close', () => clearInterval(timer))
+}
+
 const oracleOf = ({ deployed }: TestChain) => ({ oracle: canonical(deployed.screeningOracle) })
 
 /** @param screening - of ETHEREUM, where the request is, and of BASE */
@@ -54,7 +66,7 @@ function open(...screening: readonly [ChainConfig['screening'], ChainConfig['scr
     rpcUrls: [proxies[place]?.url ?? ''],
     screening: screening[place],
   }))
-  const routing = createTestRouting(configs, { chainTimeoutMs: 1_000 })
+  const routing = createTestRouting(configs, { chainTimeoutMs: CHAIN_TIMEOUT_MS })
   const currency = { invoiceCurrency: 'USDC-ETHEREUM', paymentCurrency: 'USDC-ETHEREUM' }
   const terms = { payee: freshAddress('payee'), amount: '10', network: 'ETHEREUM', ...currency }
   return { routing, question: { paymentReference: routing.addRequest(terms), wallet } }
@@ -161,6 +173,49 @@ describe('an oracle that does not say', () => {
     proxies[1].behave((_, response) => void response.writeHead(500).end())
     expect(await answer(opened)).toEqual({ ...DIRECT, closed: ['BASE CHAIN_UNREACHABLE'], degraded: true })
   })
+
+  /** What a call came to, which must not take longer than a chain may, with what a loaded machine needs. */
+  async function inTime<T>(call: Promise<T>): Promise<T> {
+    const began = performance.now()
+    const outcome = await call
+    expect(performance.now() - began).toBeLessThan(CHAIN_TIMEOUT_MS + 2_000)
+    return outcome
+  }
+
+  it.each([
+    ['whose node never answers', () => {}],
+    ['whose node answers a byte a second', (_, response) => trickle(response)],
+    ['that computes without an end', passOn],
+  ] as const satisfies readonly [string, ProxyBehaviour][])(
+    '%s holds nobody longer than its chain may take, and lets nobody pass',
+    async (_, behave) => {
+      const slow = behave === passOn ? await code('5b600056')(base) : oracleOf(base)
+      // ETHEREUM, where all routes end, has no oracle of its own.
+      const alone = open(undefined, slow)
+      const both = open(oracleOf(ethereum), slow)
+      proxies[1].behave(behave)
+      const late = { routes: [], warnings: [], degraded: true }
+      const { closed, ...found } = await inTime(answer(alone))
+      expect([found, closed]).toEqual([
+        late,
+        expect.arrayContaining(['ETHEREUM SCREENING_UNAVAILABLE', expect.stringMatching(/^BASE CHAIN_/)]),
+      ])
+      const events = await inTime(Array.fromAsync(alone.routing.stream(alone.question)))
+      expect(events.filter(({ kind }) => kind === 'ROUTE')).toEqual([])
+      for (const more of [{}, { route: 'REQUEST_NETWORK_PAYMENT' }, { chain: 'ETHEREUM', token: 'USDC' }]) {
+        const prepared = alone.routing.prepare({ ...alone.question, ...more })
+        const error = await inTime(prepared.catch((thrown: unknown) => thrown))
+        expect(error).toMatchObject({
+          reason: 'ROUTE_NOT_QUOTED',
+          metadata: { why: expect.stringMatching(/^SCREENING_UNAVAILABLE/) },
+        })
+      }
+      // A chain whose own oracle answered pays on, but waits as long: the other one may list the wallet.
+      expect((await inTime(answer(both))).routes).toEqual(DIRECT.routes)
+      const prepared = await inTime(both.routing.prepare(both.question))
+      expect(prepared.route.id).toBe('REQUEST_NETWORK_PAYMENT')
+    },
+  )
 
   it('still lists a wallet that the other one lists', async () => {
     const opened = open({ oracle: freshAddress('no oracle') }, oracleOf(base))
