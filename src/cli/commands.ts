@@ -19,6 +19,7 @@ const groups: Readonly<Record<string, () => Promise<CommandModule>>> = {
   verify: () => import('./commands/verify-command.ts'),
   unmatched: () => import('./commands/unmatched-command.ts'),
   demo: () => import('./commands/demo-command.ts'),
+  batch: () => import('./commands/batch-command.ts'),
   mcp: () => import('./commands/mcp-command.ts'),
 }
 

@@ -46,6 +46,12 @@ afterEach(() => {
   }
 })
 
+async function eventsOf(stream: AsyncIterable<RoutesEvent>): Promise<RoutesEvent[]> {
+  const events: RoutesEvent[] = []
+  for await (const event of stream) events.push(event)
+  return events
+}
+
 /** The beginning of an answer that does not end. */
 function trickle(response: ServerResponse): void {
   response.writeHead(200, { 'content-type': 'application/json' })
@@ -122,8 +128,7 @@ describe('a wallet that an oracle lists', () => {
       await passOn(exchange, response)
     })
     setTimeout(release, 300)
-    const events: RoutesEvent[] = []
-    for await (const event of routing.stream(question)) events.push(event)
+    const events = await eventsOf(routing.stream(question))
     expect(events.map(({ kind }) => kind)).toEqual(['ANSWER'])
     expect(events[0]).toMatchObject({ answer: { routes: [], warnings: [{ reason: 'PAYER_SCREENED' }] } })
   })
@@ -200,7 +205,7 @@ describe('an oracle that does not say', () => {
         late,
         expect.arrayContaining(['ETHEREUM SCREENING_UNAVAILABLE', expect.stringMatching(/^BASE CHAIN_/)]),
       ])
-      const events = await inTime(Array.fromAsync(alone.routing.stream(alone.question)))
+      const events = await inTime(eventsOf(alone.routing.stream(alone.question)))
       expect(events.filter(({ kind }) => kind === 'ROUTE')).toEqual([])
       for (const more of [{}, { route: 'REQUEST_NETWORK_PAYMENT' }, { chain: 'ETHEREUM', token: 'USDC' }]) {
         const prepared = alone.routing.prepare({ ...alone.question, ...more })

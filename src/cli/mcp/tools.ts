@@ -1,7 +1,7 @@
 import type { CallToolRequestParams, Tool as ListedTool } from '@modelcontextprotocol/server'
 import type { JsonSchema, OpenApiDocument, Operation } from '../../api/openapi/openapi-document.ts'
 import { suggestName } from '../../domain/nearest.ts'
-import { type Answer, CallError, type ServiceCaller } from './service-caller.ts'
+import { type Answer, CallError, type ServiceCaller } from '../shared/service-caller.ts'
 
 /** What is said of data that strangers wrote. */
 export const UNTRUSTED =

@@ -1,4 +1,16 @@
+import { readFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
 import type { OpenApiDocument } from '../../api/openapi/openapi-document.ts'
+import { type CommandContext, type CommandInput, parseAccountName, UsageError } from './command.ts'
+
+const KEY_VARIABLE = 'WAYBILL_API_KEY'
+
+/** What a command takes that calls a running service. */
+export const SERVICE_OPTIONS = {
+  '--url URL': 'where the service answers: https://pay.example',
+  '[--key-file FILE]': `file of the API key (default: the variable ${KEY_VARIABLE})`,
+  '[--account A]': "the account for which a platform's key acts",
+}
 
 /** A JSON object that the service sent. */
 export type Answer = Readonly<Record<string, unknown>>
@@ -19,13 +31,22 @@ type ConnectFault = {
 
 export type ServiceCaller = ReturnType<typeof createServiceCaller>
 
+/** Reads {@link SERVICE_OPTIONS}. @throws UsageError */
+export async function openService(
+  { url, account, 'key-file': file }: CommandInput['options'],
+  context: CommandContext,
+) {
+  const name = account === undefined ? undefined : parseAccountName(account)
+  return createServiceCaller(parseUrl(url), await readKey(file, context), name)
+}
+
 /**
  * Calls a running service as any client does: its limits, accounts and log hold.
  *
  * @param url - without a slash at its end
  * @param account - of a platform's key
  */
-export function createServiceCaller(url: string, key: string, account = '') {
+function createServiceCaller(url: string, key: string, account = '') {
   let known: OpenApiDocument | undefined
 
   async function ask(path: string, init: RequestInit, signal: AbortSignal): Promise<Response> {
@@ -47,6 +68,7 @@ export function createServiceCaller(url: string, key: string, account = '') {
     ...(account && { 'x-account': account }),
   }
   return {
+    url,
     /** The service's description of itself; KNOWN: as it was last, if it was. @throws CallError */
     async describe(signal: AbortSignal, which?: 'KNOWN'): Promise<OpenApiDocument> {
       if (which === 'KNOWN' && known !== undefined) return known
@@ -75,4 +97,23 @@ export function createServiceCaller(url: string, key: string, account = '') {
 async function readJson(response: Response): Promise<Answer | undefined> {
   const found: unknown = await response.json().catch(() => undefined)
   return typeof found === 'object' && found !== null ? (found as Answer) : undefined
+}
+
+/** @throws UsageError */
+function parseUrl(text = ''): string {
+  const url = URL.parse(text)
+  const isPlain = url !== null && `${url.username}${url.password}${url.search}${url.hash}` === ''
+  if (isPlain && /^https?:$/.test(url.protocol)) return url.href.replace(/\/+$/, '')
+  throw new UsageError('--url is not where a service answers: use https://HOST or http://HOST:PORT, without a user')
+}
+
+/** @throws UsageError, which does not say what was read */
+async function readKey(file: string | undefined, { environment, workingFolder }: CommandContext): Promise<string> {
+  const given = environment[KEY_VARIABLE]
+  if ((file === undefined) === (given === undefined)) throw new UsageError(`give --key-file or ${KEY_VARIABLE}`)
+  const text = file === undefined ? given : await readFile(resolve(workingFolder, file), 'utf8').catch(() => undefined)
+  if (text === undefined) throw new UsageError(`--key-file ${file} cannot be read`)
+  const key = text.trim()
+  if (/^[\x21-\x7e]{1,256}$/.test(key)) return key
+  throw new UsageError(`${file === undefined ? KEY_VARIABLE : '--key-file'} holds no API key`)
 }
