@@ -15,7 +15,12 @@ import { notesOf } from './notes.ts'
 import { noticesOfPackages } from './notices.ts'
 
 const folder = join(root, 'release')
-const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
+const { name, version, repository } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+  name: string
+  version: string
+  repository: { url: string }
+}
+const home = repository.url.replace(/^git\+|\.git$/g, '')
 
 const run = (file: string, ...args: readonly string[]) =>
   execFileSync(file, args, { cwd: root, encoding: 'utf8', maxBuffer: 2 ** 28, stdio: ['ignore', 'pipe', 'inherit'] })
@@ -45,7 +50,7 @@ const IMAGE_CONTEXT = [
 
 const changed = run('git', 'status', '--porcelain')
 if (changed !== '') throw new Error(`the work tree has changes; commit them first:\n${changed}`)
-const notes = notesOf(readFileSync(join(root, 'CHANGELOG.md'), 'utf8'), version)
+const notes = notesOf(readFileSync(join(root, 'CHANGELOG.md'), 'utf8'), version, home)
 if (notes === undefined) throw new Error(`CHANGELOG.md has no section "## ${version} - DATE"; date it first`)
 
 rmSync(folder, { recursive: true, force: true })
@@ -67,7 +72,12 @@ archive(`waybill-${version}-image-context`, ...IMAGE_CONTEXT)
 run('npm', 'pack', '--workspace', '@waybill/client', '--pack-destination', folder)
 run('node', 'apps/build.ts', '--if-stale')
 write(`waybill-${version}-protos.tar.gz`, readFileSync(join(root, 'apps/dist/protos.tar.gz')))
-write(`waybill-${version}.cdx.json`, run('npm', 'sbom', '--sbom-format', 'cyclonedx', '--omit', 'dev'))
+const bill = JSON.parse(run('npm', 'sbom', '--sbom-format', 'cyclonedx', '--omit', 'dev')) as {
+  metadata: { component: { name: string } }
+}
+// npm has the folder's name there.
+bill.metadata.component.name = name
+write(`waybill-${version}.cdx.json`, JSON.stringify(bill, null, 2))
 write(`waybill-${version}-NOTICES.txt`, noticesOfPackages(root))
 const sums = readdirSync(folder)
   .toSorted()
