@@ -3,7 +3,7 @@
  *
  *   npm run release
  *
- * The sources and the context of the image are those of HEAD, so a work tree with changes is refused. So is a version without a dated section of the
+ * The sources, of which the image is built too, are those of HEAD, so a work tree with changes is refused. So is a version without a dated section of the
  * CHANGELOG.
  */
 import { execFileSync } from 'node:child_process'
@@ -27,27 +27,6 @@ const run = (file: string, ...args: readonly string[]) =>
 
 const write = (name: string, text: string | Uint8Array) => writeFileSync(join(folder, name), text)
 
-/** What deploy/Dockerfile reads. */
-const IMAGE_CONTEXT = [
-  '.npmrc',
-  'CHANGELOG.md',
-  'LICENSE',
-  'README.md',
-  'package.json',
-  'package-lock.json',
-  'apps',
-  'chains',
-  'clients',
-  'demo',
-  'deploy/Dockerfile',
-  'docs',
-  'gen',
-  'proto',
-  'proto_vendor',
-  'src',
-  'tools',
-]
-
 const changed = run('git', 'status', '--porcelain')
 if (changed !== '') throw new Error(`the work tree has changes; commit them first:\n${changed}`)
 const notes = notesOf(readFileSync(join(root, 'CHANGELOG.md'), 'utf8'), version, home)
@@ -55,20 +34,16 @@ if (notes === undefined) throw new Error(`CHANGELOG.md has no section "## ${vers
 
 rmSync(folder, { recursive: true, force: true })
 mkdirSync(folder)
-const archive = (name: string, ...paths: readonly string[]) =>
-  run(
-    'git',
-    'archive',
-    '--format=tar.gz',
-    `--prefix=${name}/`,
-    `--output=${join(folder, `${name}.tar.gz`)}`,
-    'HEAD',
-    ...paths,
-  )
-
 write('NOTES.md', notes)
-archive(`waybill-${version}`)
-archive(`waybill-${version}-image-context`, ...IMAGE_CONTEXT)
+const sources = `waybill-${version}`
+run(
+  'git',
+  'archive',
+  '--format=tar.gz',
+  `--prefix=${sources}/`,
+  `--output=${join(folder, `${sources}.tar.gz`)}`,
+  'HEAD',
+)
 run('npm', 'pack', '--workspace', '@waybill/client', '--pack-destination', folder)
 run('node', 'apps/build.ts', '--if-stale')
 write(`waybill-${version}-protos.tar.gz`, readFileSync(join(root, 'apps/dist/protos.tar.gz')))
