@@ -1,4 +1,3 @@
-import type { Writable } from 'node:stream'
 import { create, toJson } from '@bufbuild/protobuf'
 import { ChainSchema } from '../../../gen/payments/v1/chain_pb.js'
 import { chainToProto } from '../../api/services/operations-handler.ts'
@@ -23,6 +22,7 @@ import {
   EXIT_GOOD,
   EXIT_NOT_FOLLOWED,
   EXIT_UNDECIDED,
+  isTerminal,
   parseBlock,
 } from '../shared/command.ts'
 import { chainNamed, chainsOrDemo, findChains, readSetup, requireChains } from '../shared/read-chains.ts'
@@ -136,14 +136,6 @@ function explainFollowed(error: unknown): never {
   )
 }
 
-const DEFAULT_COLUMNS = 80
-
-/** What a terminal has beside a stream; absent where the output is a file or a pipe. */
-interface Terminal extends Writable {
-  readonly isTTY?: boolean
-  readonly columns?: number
-}
-
 /** `chains status`: in a terminal a table; otherwise one JSON document. */
 const chainsStatus: Command = {
   path: ['chains', 'status'],
@@ -161,23 +153,21 @@ const chainsStatus: Command = {
   async run({ options }, context) {
     const known = await chainsOrDemo(await readSetup(context))
     const chosen = options.chain === undefined ? known : [chainNamed(createChainDirectory(known), options.chain)]
-    const terminal: Terminal = context.stdout
-    const isTable = options['table'] !== undefined || (options['json'] === undefined && terminal.isTTY === true)
+    const isTable = options['table'] !== undefined || (options['json'] === undefined && isTerminal(context.stdout))
     return withStore(context, async (knex) => {
       const clock = createDatabaseClock(knex)
       await clock.measure()
       const shown = await listChains(knex, chosen, { now: clock.now() })
-      if (isTable) showTable(shown, terminal, context)
+      if (isTable) showTable(shown, context)
       else showJson(shown, context)
       return exitCodeOf(shown)
     })
   },
 }
 
-function showTable(shown: readonly ListedChain[], { isTTY, columns }: Terminal, context: CommandContext): void {
-  const hasColour = isTTY === true && (context.environment['NO_COLOR'] ?? '') === ''
-  const style = { width: columns ?? DEFAULT_COLUMNS, hasColour, now: new Date() }
-  for (const line of drawChains(shown, style)) context.stdout.write(`${line}\n`)
+function showTable(shown: readonly ListedChain[], { stdout, environment }: CommandContext): void {
+  const hasColour = isTerminal(stdout) && (environment['NO_COLOR'] ?? '') === ''
+  for (const line of drawChains(shown, { hasColour, now: new Date() })) stdout.write(`${line}\n`)
 }
 
 function showJson(shown: readonly ListedChain[], { stdout }: CommandContext): void {
