@@ -382,7 +382,8 @@ create table payment_metadata (
   primary key (account_id, id, pair)
 );
 create index payment_metadata_pair on payment_metadata (account_id, pair, status, timestamp, id)
-  include (changed_at, type, network, source_network, currency_symbol, currency, invoice_currency, amount, amount_in_usd, invoice_amount);
+  include (type, network, source_network, currency_symbol, currency, invoice_currency, amount, amount_in_usd, invoice_amount);
+create index payment_metadata_changed on payment_metadata (account_id, pair, changed_at, id);
 create index payment_metadata_usd on payment_metadata (account_id, pair, amount_in_usd, id) include (timestamp);
 
 create table refunds (

@@ -52,12 +52,8 @@ const searched = {
   payments_payee_usd: { order: 'amount_in_usd', includes: ['timestamp'] },
   payments_amount: { order: 'amount', includes: [...FACTS, 'timestamp', 'status', 'amount_in_usd'] },
   payments_invoice_amount: { order: 'invoice_amount', includes: [...FACTS, 'timestamp', 'status'] },
-  payment_metadata_pair: {
-    order: 'timestamp',
-    hasStatus: true,
-    isAside: true,
-    includes: [...FACTS, ...AMOUNTS, 'changed_at'],
-  },
+  payment_metadata_pair: { order: 'timestamp', hasStatus: true, isAside: true, includes: [...FACTS, ...AMOUNTS] },
+  payment_metadata_changed: { order: 'changed_at', isAside: true, includes: [] },
   payment_metadata_usd: { order: 'amount_in_usd', isAside: true, includes: ['timestamp'] },
   transactions: { includes: [] },
   texts: { includes: [] },
@@ -186,13 +182,15 @@ function sourcesOfList(field: ListField, { filter }: PageQuery, isUsd: boolean):
 }
 
 /** The pairs of each key. A payment has one of them at most, so that branches share none. */
-function sourcesOfPairs({ filter }: PageQuery, isUsd: boolean): Source[] {
-  const keys = pairsByKey(filter)
+function sourcesOfPairs(query: PageQuery, isUsd: boolean): Source[] {
+  const keys = pairsByKey(query.filter)
+  const chosen: IndexName[] = ['payment_metadata_pair']
+  if (isUsd) chosen.push('payment_metadata_usd')
+  if (usesChanges(query)) chosen.push('payment_metadata_changed')
   const answers = keys.length === 1 ? (['metadata'] as const) : []
   return keys.flatMap((pairs) => {
     const part = { columns: ['pair'] as const, tuples: pairs.map((pair) => [pair]) }
-    const byUsd = { parts: [{ index: 'payment_metadata_usd', ...part } as const], answers }
-    return [{ parts: [{ index: 'payment_metadata_pair', ...part }], answers }, ...(isUsd ? [byUsd] : [])]
+    return chosen.map((index) => ({ parts: [{ index, ...part }], answers }))
   })
 }
 
