@@ -1,6 +1,7 @@
 import { sha256 } from '@noble/hashes/sha2'
 import { keccak_256 } from '@noble/hashes/sha3'
 import { createBase58check } from '@scure/base'
+import { rememberByKey } from './collections.ts'
 import { hexToBytes } from './hex.ts'
 
 /**
@@ -73,17 +74,11 @@ export function isZeroAddress(address: Address): boolean {
 
 // A checksum costs a keccak, and the same few addresses go out again and again.
 const MAX_CHECKSUMS = 50_000
-const checksummed = new Map<string, string>()
+const checksummed = rememberByKey(MAX_CHECKSUMS, (address) => withChecksum(address.slice(2)))
 
 /** Writes an address as answers have it: EVM with the EIP-55 checksum, Tron in base58. */
 export function formatAddress(address: Address): string {
-  if (addressFamily(address) === 'TRON') return address
-  const known = checksummed.get(address)
-  if (known !== undefined) return known
-  const formatted = withChecksum(address.slice(2))
-  if (checksummed.size >= MAX_CHECKSUMS) checksummed.clear()
-  checksummed.set(address, formatted)
-  return formatted
+  return addressFamily(address) === 'TRON' ? address : checksummed(address)
 }
 
 function withChecksum(lowerDigits: string): string {

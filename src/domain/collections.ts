@@ -11,6 +11,19 @@ export function dropOldest(map: Map<unknown, unknown>, maxSize: number): void {
   }
 }
 
+/** Remembers what is made of keys. Once there are too many, all are forgotten. */
+export function rememberByKey<R extends unknown[], T>(maxKeys: number, make: (key: string, ...rest: R) => T) {
+  const made = new Map<string, T>()
+  return (key: string, ...rest: R): T => {
+    const known = made.get(key)
+    if (known !== undefined) return known
+    const value = make(key, ...rest)
+    if (made.size >= maxKeys) made.clear()
+    made.set(key, value)
+    return value
+  }
+}
+
 /** Makes the function that gives the number by which a value of a list is stored: its place, from 1. */
 export function numberIn<T>(list: readonly T[]) {
   return (value: T) => list.indexOf(value) + 1

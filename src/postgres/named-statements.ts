@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Knex } from 'knex'
+import { rememberByKey } from '../domain/collections.ts'
 import { withConnection } from './cancellable.ts'
 import type { SessionClient } from './session.ts'
 import type { Statement } from './statement.ts'
@@ -92,17 +93,10 @@ type Compiled = Pick<WireStatement, 'name' | 'text'>
 
 /** Texts whose compiled form is remembered. A service has few, apart from combinations of filters. */
 const MAX_TEXTS = 5_000
-const compiledTexts = new Map<string, Compiled>()
-
-function compiled(sql: string): Compiled {
-  const known = compiledTexts.get(sql)
-  if (known !== undefined) return known
+const compiled = rememberByKey(MAX_TEXTS, (sql): Compiled => {
   const text = numberPlaces(sql)
-  const made = { name: `w_${createHash('sha256').update(text).digest('hex').slice(0, 24)}`, text }
-  if (compiledTexts.size >= MAX_TEXTS) compiledTexts.clear()
-  compiledTexts.set(sql, made)
-  return made
-}
+  return { name: `w_${createHash('sha256').update(text).digest('hex').slice(0, 24)}`, text }
+})
 
 /** The last step from Knex's notation to PostgreSQL's: `?` becomes `$1`, and `\?` a question mark. */
 function numberPlaces(sql: string): string {

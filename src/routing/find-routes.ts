@@ -1,6 +1,7 @@
 import { nativePaymentUri } from '../contracts/payment-calls.ts'
 import type { Account } from '../domain/account.ts'
 import { ZERO_ADDRESS } from '../domain/address.ts'
+import { rememberByKey } from '../domain/collections.ts'
 import { isErc20 } from '../domain/currency.ts'
 import type { PaymentRequest } from '../domain/payment-request.ts'
 import type {
@@ -158,17 +159,12 @@ type Configured = Pick<QuoteDependencies, 'chains' | 'tokens' | 'providers'>
  * @returns a function that gives an empty list where some wallet can
  */
 export function createWarningsOf(dependencies: Configured) {
-  const remembered = new Map<string, readonly RouteWarning[]>()
-  return (request: PaymentRequest): readonly RouteWarning[] => {
-    const key = `${request.network} ${request.paymentCurrency} ${request.invoiceCurrency}`
-    const known = remembered.get(key)
-    if (known !== undefined) return known
+  const warningsOf = rememberByKey(MAX_REMEMBERED, (_, request: PaymentRequest): readonly RouteWarning[] => {
     const explanation = explainUnpayable(request, dependencies)
-    const warnings = explanation === undefined ? [] : [toWarning(explanation)]
-    if (remembered.size >= MAX_REMEMBERED) remembered.clear()
-    remembered.set(key, warnings)
-    return warnings
-  }
+    return explanation === undefined ? [] : [toWarning(explanation)]
+  })
+  return (request: PaymentRequest) =>
+    warningsOf(`${request.network} ${request.paymentCurrency} ${request.invoiceCurrency}`, request)
 }
 
 function explainUnpayable(request: PaymentRequest, { chains, tokens, providers }: Configured): Explanation | undefined {

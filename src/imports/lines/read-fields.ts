@@ -1,6 +1,7 @@
 import { createChainDirectory } from '../../chains/chain-directory.ts'
 import type { Address } from '../../domain/address.ts'
 import { canonicalChainName } from '../../domain/chain.ts'
+import { rememberByKey } from '../../domain/collections.ts'
 import { type DecimalString, formatDecimal, isCanonicalAmount } from '../../domain/decimal.ts'
 import type { Hex } from '../../domain/hex.ts'
 import { suggestName } from '../../domain/nearest.ts'
@@ -142,17 +143,9 @@ export const readTimeText: Reader<string> = (path, value) => {
 
 // Checking an address's checksum costs more than the rest of its line, and few addresses make up most of a file.
 const MAX_CACHED_ADDRESSES = 50_000
-const knownAddresses = new Map<string, Address>()
+const addressOf = rememberByKey(MAX_CACHED_ADDRESSES, (text, path: string) => requireAddress(path, text))
 
-export const readAddress: Reader<Address> = (path, value) => {
-  const text = readString(path, value)
-  const known = knownAddresses.get(text)
-  if (known !== undefined) return known
-  const address = requireAddress(path, text)
-  if (knownAddresses.size >= MAX_CACHED_ADDRESSES) knownAddresses.clear()
-  knownAddresses.set(text, address)
-  return address
-}
+export const readAddress: Reader<Address> = (path, value) => addressOf(readString(path, value), path)
 
 /** Texts by key. */
 export const readMetadata: Reader<Metadata | undefined> = (path, value) => {
