@@ -17,7 +17,7 @@ const trouble = { since: '2026-03-01T11:59:00.000Z', reason: 'HTTP status 502' }
 const backfill = { blocksDone: 1, blocksTotal: 2 }
 
 const describe = (facts: Partial<ChainFacts>) =>
-  describeChain('BASE', { chainId: 'eip155:8453', isFollowed: true, unmatched: [], ...facts }, NOW)
+  describeChain('BASE', { chainId: 'eip155:8453', isFollowed: true, ...facts }, NOW)
 
 it.each<[state: string, facts: Partial<ChainFacts>]>([
   ['NOT_STARTED', {}],

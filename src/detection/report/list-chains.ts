@@ -62,28 +62,29 @@ export async function listChains(
   options: { readonly now: Date; readonly accountId?: number | undefined; readonly signal?: AbortSignal | undefined },
 ): Promise<ListedChain[]> {
   const { now, accountId, signal } = options
-  const followed = configs.filter((config) => followedContracts(config).length > 0)
-  const chainIds = followed.map(({ chainId }) => caip2Of(chainId))
-  const [facts, counts, lacking] = await Promise.all([
-    readChainFacts(knex, chainIds, signal),
+  const [chains, counts, lacking] = await Promise.all([
+    readChains(knex, configs, now, signal),
     countUnmatched(knex, accountId, signal),
     accountId === undefined ? countLacking(knex) : undefined,
   ])
-  return facts.map((each, place) => {
-    const unmatched = counts.filter(({ chainId }) => chainId === each.chainId)
-    const chain = describeChain(followed[place]?.name ?? each.chainId, { ...each, unmatched }, now)
-    return { ...chain, unpricedPayments: lacking && unpricedOf(lacking, each.chainId) }
-  })
+  return chains.map((chain) => ({
+    ...chain,
+    unmatched: counts.flatMap(({ chainId, ...counted }) => (chainId === chain.chainId ? [counted] : [])),
+    unpricedPayments: lacking && unpricedOf(lacking, chain.chainId),
+  }))
 }
 
 /** As {@link listChains}, without what has to be counted. */
-export async function readChains(knex: Knex, configs: readonly ChainConfig[], now: Date): Promise<ListedChain[]> {
+export async function readChains(
+  knex: Knex,
+  configs: readonly ChainConfig[],
+  now: Date,
+  signal?: AbortSignal,
+): Promise<ListedChain[]> {
   const followed = configs.filter((config) => followedContracts(config).length > 0)
-  const facts = await readChainFacts(
-    knex,
-    followed.map(({ chainId }) => caip2Of(chainId)),
-  )
-  return facts.map((each, place) => describeChain(followed[place]?.name ?? '', { ...each, unmatched: [] }, now))
+  const chainIds = followed.map(({ chainId }) => caip2Of(chainId))
+  const facts = await readChainFacts(knex, chainIds, signal)
+  return facts.map((each, place) => describeChain(followed[place]?.name ?? each.chainId, each, now))
 }
 
 /** Also those whose price is not looked up any more. */
@@ -93,11 +94,7 @@ function unpricedOf(lacking: readonly LackCount[], chainId: string): number {
 }
 
 /** Puts together what is stored of a chain. */
-export function describeChain(
-  network: string,
-  { unmatched, ...facts }: ChainFacts & { readonly unmatched: readonly UnmatchedCount[] },
-  now: Date,
-): ListedChain {
+export function describeChain(network: string, facts: ChainFacts, now: Date): ListedChain {
   const { chainId, heights, alarm, listChangedAt, report } = facts
   const isStale = report === undefined || now.getTime() - report.writtenAt.getTime() > STALE_AFTER_MS
   return {
@@ -120,7 +117,7 @@ export function describeChain(
       reportedAt: report.writtenAt,
       isStale,
     },
-    unmatched: unmatched.map(({ reason, events }) => ({ reason, events })),
+    unmatched: [],
   }
 }
 

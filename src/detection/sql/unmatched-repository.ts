@@ -40,12 +40,6 @@ export interface UnmatchedPosition extends CutPosition {
   readonly key: readonly [number, string, number, Hex, number, number]
 }
 
-/** A page of a list: the most events, and where it begins; at the newest event by default. */
-export interface UnmatchedPage {
-  readonly rows: number
-  readonly position?: UnmatchedPosition | undefined
-}
-
 /** The order of a list: time and block first, since some chains have several blocks a second, then what makes a row unique. */
 const ORDER = ['u.timestamp', 'u.chain_id', 'u.block_number', 'u.tx_hash', 'u.event_index', 'u.account_id'] as const
 
@@ -55,7 +49,7 @@ const COLUMNS = [...ORDER, 'c.network', 'a.name as account', 'u.reason', 'u.topi
 export async function listUnmatched(
   knex: Knex,
   filter: UnmatchedFilter,
-  { rows, position }: UnmatchedPage,
+  { rows, position }: { readonly rows: number; readonly position?: UnmatchedPosition | undefined },
   signal?: AbortSignal,
 ): Promise<ListedUnmatched[]> {
   const order = position?.direction === 'backward' ? 'asc' : 'desc'
