@@ -4,7 +4,7 @@ import type { RequestLine } from '../domain/request-line.ts'
 import { requirePaymentReference } from '../domain/require-input.ts'
 import { type WaybillError, waybillError } from '../errors/waybill-error.ts'
 import {
-  differingTerms,
+  explainOtherTerms,
   hashTerms,
   type KnownCurrencies,
   parseTerms,
@@ -69,10 +69,8 @@ export function createRequestImport(options: {
 
 function outcomeOf(terms: Terms, stored: PaymentRequest | undefined): RequestOutcome {
   if (stored === undefined) throw new Error('the conflicting request no longer exists; import the line again')
-  const different = differingTerms(terms, stored)
-  if (different.length === 0) return { kind: 'unchanged' }
-  const detail = different.join(', ')
-  return { kind: 'bad', error: waybillError('REQUEST_TERMS_DIFFER', { value: stored.requestId, detail }) }
+  const error = explainOtherTerms(terms, stored)
+  return error === undefined ? { kind: 'unchanged' } : { kind: 'bad', error }
 }
 
 /** The id of a line without one. It follows from the terms, so that the same line is the same request each time it is imported. */

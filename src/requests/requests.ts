@@ -6,7 +6,7 @@ import { waybillError } from '../errors/waybill-error.ts'
 import { actorOf } from '../store/audit-repository.ts'
 import { checkList, type ListInput, listRequests } from './list-requests.ts'
 import {
-  differingTerms,
+  explainOtherTerms,
   hashTerms,
   type KnownCurrencies,
   parseTerms,
@@ -105,7 +105,8 @@ export function createRequests(options: RequestsOptions) {
       if (isPast) await refuseUnlessRepeated(account, terms, how)
       const claimed = await claimRequest(account, terms, drawn, how)
       const stored = await repository.insert(account, claimed, how.signal)
-      refuseOtherTerms(terms, stored)
+      const otherTerms = explainOtherTerms(terms, stored)
+      if (otherTerms !== undefined) throw otherTerms
       await onStored(account, [stored])
       return requireFound(await repository.findById(account, stored.requestId, how.signal), stored.requestId)
     },
@@ -180,10 +181,4 @@ function refuseForeignPage(returnUrl: string, origins: ReadonlySet<string>): voi
 function requireFound(found: RequestWithBalance | undefined, value: string): RequestWithBalance {
   if (found === undefined) throw waybillError('REQUEST_NOT_FOUND', { value })
   return found
-}
-
-function refuseOtherTerms(terms: Terms, stored: PaymentRequest): void {
-  const different = differingTerms(terms, stored)
-  if (different.length === 0) return
-  throw waybillError('REQUEST_TERMS_DIFFER', { value: stored.requestId, detail: different.join(', ') })
 }

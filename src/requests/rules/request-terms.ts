@@ -27,7 +27,7 @@ import {
   requireTitle,
 } from '../../domain/require-input.ts'
 import { readAll, readEach, readOnce } from '../../errors/gather-errors.ts'
-import { waybillError } from '../../errors/waybill-error.ts'
+import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
 
 /** Checked terms. What was not given is undefined. */
 export interface Terms
@@ -208,6 +208,13 @@ export function differingTerms(terms: Terms, stored: PaymentRequest): string[] {
   const different: string[] = comparedTerms.filter((name) => comparable(terms, name) !== comparable(stored, name))
   if (terms.salt !== undefined && terms.salt !== stored.salt) different.push('salt')
   return different
+}
+
+/** The error for terms that differ from those of the stored request. */
+export function explainOtherTerms(terms: Terms, stored: PaymentRequest): WaybillError | undefined {
+  const different = differingTerms(terms, stored)
+  if (different.length === 0) return undefined
+  return waybillError('REQUEST_TERMS_DIFFER', { value: stored.requestId, detail: different.join(', ') })
 }
 
 function comparable(terms: Pick<Terms, (typeof comparedTerms)[number]>, name: (typeof comparedTerms)[number]) {
