@@ -11,7 +11,6 @@ import {
   type PaymentFee,
   type PaymentGas,
   type PaymentRefund,
-  type PaymentType,
   rankOfStatus,
   type StatusChange,
   statusOfRank,
@@ -246,7 +245,7 @@ export function paymentOfRow(row: TextRow, heads: Heads): Payment {
   return {
     id: row[at.id] as string,
     status: statusOfRank(Number(row[at.status])),
-    type: known(row[at.type], toType),
+    type: known(row[at.type], (code) => typeOfCode(Number(code))),
     timestamp: parseTimestamp(row[at.timestamp] as string),
     updatedAt: parseTimestamp(row[at.updated_at] as string),
     changedAt: parseTimestamp(row[at.changed_at] as string),
@@ -302,10 +301,6 @@ function known<T>(text: TextRow[number] | undefined, read: (text: string) => T):
 
 function same(text: string): string {
   return text
-}
-
-function toType(text: string): PaymentType {
-  return typeOfCode(Number(text))
 }
 
 /** The server writes bytes as `\x` and two digits for each. */

@@ -14,7 +14,6 @@ import {
   nameRequestOfRow,
   readPaymentsById,
   replacePayments,
-  type StoredPayments,
 } from '../../store/payment-changes.ts'
 import { findRequestsOfTransactions, settleStored } from '../../store/request-ledger.ts'
 import type { Outcome } from '../lines/import-lines.ts'
@@ -188,7 +187,8 @@ async function leaveOutClashes(
   return due.filter(({ place, isWanted }) => {
     const id = places.get(place)
     if (id === undefined) return isWanted
-    outcomes.set(place, { kind: 'bad', error: eventTaken(batch[place] as LinePayment, id) })
+    const { txHash = '', eventIndex = 0, network } = batch[place] as LinePayment
+    outcomes.set(place, { kind: 'bad', error: waybillError('EVENT_TAKEN', { txHash, eventIndex, network, value: id }) })
     return false
   })
 }
@@ -243,7 +243,7 @@ async function store(
   const found = await findRequestsOfTransactions(trx, accountId, payments.flatMap(hashesOf))
   return [
     ...named.flatMap(({ requestId }) => requestId ?? []),
-    ...requestsIn(before),
+    ...[...before.values()].flatMap(({ request_id }) => request_id?.toString('hex') ?? []),
     ...found.map((id) => id.toString('hex')),
   ]
 }
@@ -269,14 +269,6 @@ async function nameRequests(
     const requestId = nameOf.get(payment.id)
     return requestId === undefined ? payment : { ...payment, requestId, row: nameRequestOfRow(payment.row, requestId) }
   })
-}
-
-function requestsIn(before: StoredPayments): string[] {
-  return [...before.values()].flatMap(({ request_id }) => request_id?.toString('hex') ?? [])
-}
-
-function eventTaken({ txHash, eventIndex = 0, network }: LinePayment, id: string) {
-  return waybillError('EVENT_TAKEN', { txHash: txHash ?? '', eventIndex, network, value: id })
 }
 
 /** Whether an account has requests. Many have none; this saves them the other queries on requests. */

@@ -61,7 +61,7 @@ export function createRefundWalletRepository(knex: Knex) {
         if (stored === undefined) refuse(await countWallets(trx, account))
         const row = {
           ...ofAddress,
-          registration: stored?.registration ?? (await countRegistrations(trx, ofAddress)) + 1,
+          registration: stored?.registration ?? (await trx('refund_wallets').where(ofAddress)).length + 1,
           registered_at: stored?.registered_at ?? change.at,
           removed_at: null,
           note: note ?? null,
@@ -108,10 +108,6 @@ async function countWallets(trx: Knex, account: Account): Promise<WalletCounts> 
     [account.id],
   )
   return { inForce: Number(rows[0].in_force), ever: Number(rows[0].ever) }
-}
-
-async function countRegistrations(trx: Knex, ofAddress: Pick<Row, 'account_id' | 'address'>): Promise<number> {
-  return (await trx('refund_wallets').where(ofAddress).select('registration')).length
 }
 
 function fromRow({ address, registered_at, removed_at, note }: Omit<Row, 'account_id' | 'registration'>): RefundWallet {

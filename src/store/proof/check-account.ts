@@ -43,7 +43,8 @@ export function checkAccount(knex: Knex, accountId: number, options: CheckOption
       await report(await checkMetadata(trx, accountId))
       await onProgress('changes')
       const log = await readChangeLog(trx, accountId)
-      await report(await checkChangeLog(trx, accountId, log))
+      await report(await findGaps(trx, accountId, log))
+      await report(await findMisfits(trx, accountId))
       await onProgress('requests')
       await report(await checkNames(trx, accountId))
       let requests = 0
@@ -91,16 +92,12 @@ async function readChangeLog(trx: Knex, accountId: number): Promise<ChangeLog> {
   return rows[0]
 }
 
-/** Checks that the log has each change from the first that is kept to the last, and that its changes fit the payments. */
-async function checkChangeLog(trx: Knex, accountId: number, log: ChangeLog): Promise<Difference[]> {
-  return [...(await findGaps(trx, accountId, log)), ...(await findMisfits(trx, accountId))]
-}
-
 interface GapRow {
   readonly previous: bigint
   readonly change: bigint
 }
 
+/** Checks that the log has each change from the first that is kept to the last. */
 async function findGaps(trx: Knex, accountId: number, log: ChangeLog): Promise<Difference[]> {
   const [last, pruned] = [log.last.toString(), log.pruned.toString()]
   const bindings = [pruned, accountId, last, pruned, accountId, MAX_DIFFERENCES]
@@ -127,6 +124,7 @@ const FIND_GAPS = `
   ) steps
   where change <> previous + 1 order by change limit ?`
 
+/** Checks that the changes of the log fit the payments. */
 async function findMisfits(trx: Knex, accountId: number): Promise<Difference[]> {
   const { rows } = await trx.raw<{ rows: FoundRow[] }>(FIND_MISFITS, [accountId, accountId, MAX_DIFFERENCES])
   return rows.map((row) => ({ check: 'changes', ...row }))

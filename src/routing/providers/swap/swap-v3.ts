@@ -63,12 +63,6 @@ interface Tier {
   readonly amount: ContractRead
 }
 
-interface BestSwap extends SwapAmounts {
-  readonly fee: number
-  /** The pool's gas by QuoterV2. */
-  readonly poolGas: bigint
-}
-
 function planSwap(swap: Swap): Plan {
   const { chain, exchange, proxy, source, destination, payment } = swap
   const { router } = exchange
@@ -146,7 +140,7 @@ function findBest(
   tiers: readonly Tier[],
   amountOut: bigint,
   state: ChainState,
-): BestSwap | Explanation {
+): (SwapAmounts & { readonly fee: number; readonly poolGas: bigint }) | Explanation {
   const pair = { exchange: NAME, token: source.symbol, chain: chain.name, ...directTerms(payment) }
   const existing = tiers.filter(({ price }) => (uintAt(state.answerTo(price), 0) ?? 0n) > 0n)
   if (existing.length === 0) return explain('NO_POOL', pair)
