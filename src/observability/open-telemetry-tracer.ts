@@ -9,13 +9,8 @@ import {
   trace,
 } from '@opentelemetry/api'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto'
-import {
-  BatchSpanProcessor,
-  ParentBasedSampler,
-  TraceIdRatioBasedSampler,
-  TracerProvider,
-} from '@opentelemetry/sdk-trace'
-import type { Span, SpanAttributes, Tracer } from '../domain/telemetry/telemetry.ts'
+import { AlwaysOnSampler, BatchSpanProcessor, TraceIdRatioBasedSampler, TracerProvider } from '@opentelemetry/sdk-trace'
+import type { Span, SpanAttributes, TraceParent, Tracer } from '../domain/telemetry/telemetry.ts'
 import { resource } from './resource.ts'
 
 /** Which calls are recorded: OTEL_TRACES_SAMPLER. */
@@ -34,10 +29,9 @@ interface OwnSpan extends Span {
  * Makes a tracer that sends spans over OTLP in the background, to where the variables of OpenTelemetry say. What is not sampled costs a decision and
  * has no spans.
  */
-export function createOpenTelemetryTracer(sampling: Sampling) {
-  const root = new TraceIdRatioBasedSampler(sampling.ratio)
+export function createOpenTelemetryTracer({ ratio, isParentBased }: Sampling) {
   const provider = new TracerProvider({
-    sampler: sampling.isParentBased ? new ParentBasedSampler({ root }) : root,
+    sampler: isParentBased ? new AlwaysOnSampler() : new TraceIdRatioBasedSampler(ratio),
     resource,
     spanProcessors: [new BatchSpanProcessor({ exporter: new OTLPTraceExporter() })],
   })
@@ -63,8 +57,12 @@ export function createOpenTelemetryTracer(sampling: Sampling) {
     return own
   }
 
+  /** Decided before the library makes a span, which costs much even where nothing records it. */
+  const isLeftOut = (parent?: TraceParent) => isParentBased && !(parent?.isSampled ?? Math.random() < ratio)
+
   const tracer: Tracer = {
     beginCall(name, parent, attributesOf) {
+      if (isLeftOut(parent)) return undefined
       const { traceId = '', spanId = '', isSampled } = parent ?? {}
       const traceFlags = isSampled === true ? TraceFlags.SAMPLED : TraceFlags.NONE
       const remote = { traceId, spanId, traceFlags, isRemote: true }
@@ -73,7 +71,7 @@ export function createOpenTelemetryTracer(sampling: Sampling) {
       return span.isRecording() ? wrap(span.setAttributes(attributesOf()), context) : undefined
     },
     begin(name, kind, attributes: SpanAttributes) {
-      const context = running.getStore()?.context ?? (kind === 'PRODUCER' ? ROOT_CONTEXT : undefined)
+      const context = running.getStore()?.context ?? (kind === 'PRODUCER' && !isLeftOut() ? ROOT_CONTEXT : undefined)
       if (context === undefined) return undefined
       const span = spans.startSpan(name, { kind: SpanKind[kind], attributes: { ...attributes } }, context)
       return span.isRecording() ? wrap(span, context) : undefined
