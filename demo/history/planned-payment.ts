@@ -10,6 +10,7 @@ import {
   encodeNativeConversion,
   encodeNativePayment,
   FIAT_DECIMALS,
+  type PaymentTerms,
 } from '../network/demo-contracts.ts'
 import { type Deployed, USD_HASH } from '../network/deployment.ts'
 import { usdPrice } from '../network/wandering-prices.ts'
@@ -54,48 +55,27 @@ export function cents(amount: number): bigint {
 }
 
 /** @throws RangeError when the chain has no such token */
-export function encodePlannedPayment(
-  spec: DemoChainSpec,
-  deployed: Deployed,
-  planned: PlannedPayment,
-): ReturnType<typeof encodePayment> {
-  return encodePayment(deployed, toPayment(spec, deployed, planned))
-}
-
-function toPayment(spec: DemoChainSpec, deployed: Deployed, planned: PlannedPayment): DemoPayment {
+export function encodePlannedPayment(spec: DemoChainSpec, deployed: Deployed, planned: PlannedPayment): ContractCall {
   const { amount, feeAmount, feeAddress, paymentReference, exact } = planned
   const common = { to: planned.payee as Address, paymentReference, amount, feeAmount, feeAddress }
-  const inCoins = planned.symbol === spec.native.symbol
-  if (!planned.conversion) {
-    return inCoins
-      ? { ...common, kind: 'NATIVE', exact }
-      : { ...common, kind: 'ERC20', token: planned.token ?? tokenAddress(deployed, planned.symbol) }
-  }
   const { symbol, atSec } = planned
+  const token = symbol === spec.native.symbol ? undefined : (planned.token ?? tokenAddress(deployed, symbol))
+  if (!planned.conversion)
+    return encodePayment(deployed, token ? { ...common, kind: 'ERC20', token } : { ...common, kind: 'NATIVE', exact })
   // 5 % above the present price; the payer keeps what is left over.
   const maxToSpend =
     (fromUsd(spec, symbol, { usd: amount + feeAmount, price: usdPrice(spec, symbol, atSec) }) * 105n) / 100n
-  return inCoins
-    ? { ...common, kind: 'NATIVE_CONVERSION', maxToSpend }
-    : { ...common, kind: 'ERC20_CONVERSION', token: tokenAddress(deployed, symbol), maxToSpend }
+  const converted = { ...common, maxToSpend }
+  return encodePayment(
+    deployed,
+    token ? { ...converted, kind: 'ERC20_CONVERSION', token } : { ...converted, kind: 'NATIVE_CONVERSION' },
+  )
 }
 
 function tokenAddress(deployed: Deployed, symbol: string): Address {
   const token = deployed.tokens.find((candidate) => candidate.symbol === symbol)
   if (!token) throw new RangeError(`this chain has no token ${symbol}`)
   return token.address
-}
-
-/** Payments through Request's proxies: the call that makes each kind. */
-interface CommonPayment {
-  to: Address
-  /** Base units of the token or coin; of a conversion, fiat with 8 decimals. */
-  amount: bigint
-  /** 8 bytes. */
-  paymentReference: Hex
-  /** In addition to `amount`, in the same unit. */
-  feeAmount?: bigint
-  feeAddress?: Address
 }
 
 interface Conversion {
@@ -105,7 +85,8 @@ interface Conversion {
   maxRateTimespanSec?: bigint
 }
 
-export type DemoPayment = CommonPayment &
+/** A payment through one of Request's proxies. */
+export type DemoPayment = PaymentTerms &
   (
     | { kind: 'ERC20'; token: Address; proxy?: Address }
     /** exact: false: the older function, which pays out everything that was sent except the fee. */
@@ -119,20 +100,13 @@ const DEFAULT_RATE_TIMESPAN_SEC = 3_960n
 
 export function encodePayment(deployed: Deployed, payment: DemoPayment): ContractCall {
   const { contracts, native } = deployed
-  switch (payment.kind) {
-    case 'ERC20':
-      return encodeErc20Payment(payment.proxy ?? contracts.erc20FeeProxy, payment.token, payment)
-    case 'NATIVE':
-      return encodeNativePayment(contracts.ethereumFeeProxy, payment, payment.exact ?? true)
-    case 'ERC20_CONVERSION': {
-      const { maxToSpend, currencyHash = USD_HASH, maxRateTimespanSec = DEFAULT_RATE_TIMESPAN_SEC } = payment
-      const terms = { ...payment, path: [currencyHash, payment.token], maxRateTimespanSec }
-      return encodeErc20Conversion(contracts.erc20ConversionProxy, terms, maxToSpend)
-    }
-    case 'NATIVE_CONVERSION': {
-      const { maxToSpend, currencyHash = USD_HASH, maxRateTimespanSec = DEFAULT_RATE_TIMESPAN_SEC } = payment
-      const terms = { ...payment, path: [currencyHash, native.conversionHash], maxRateTimespanSec }
-      return encodeNativeConversion(contracts.ethConversionProxy, terms, maxToSpend)
-    }
-  }
+  if (payment.kind === 'ERC20')
+    return encodeErc20Payment(payment.proxy ?? contracts.erc20FeeProxy, payment.token, payment)
+  if (payment.kind === 'NATIVE') return encodeNativePayment(contracts.ethereumFeeProxy, payment, payment.exact ?? true)
+  const { maxToSpend, currencyHash = USD_HASH, maxRateTimespanSec = DEFAULT_RATE_TIMESPAN_SEC } = payment
+  const paidIn = payment.kind === 'ERC20_CONVERSION' ? payment.token : native.conversionHash
+  const terms = { ...payment, path: [currencyHash, paidIn], maxRateTimespanSec }
+  return payment.kind === 'ERC20_CONVERSION'
+    ? encodeErc20Conversion(contracts.erc20ConversionProxy, terms, maxToSpend)
+    : encodeNativeConversion(contracts.ethConversionProxy, terms, maxToSpend)
 }

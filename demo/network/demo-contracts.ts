@@ -98,8 +98,8 @@ export function encodeAggregators(
   return { to: conversionPath, data }
 }
 
-/** The terms of every payment. Amounts in base units of the token or coin; with a zero `feeAddress` no fee is paid. */
-interface PaymentTerms {
+/** The terms of every payment. Amounts in base units of the token or coin, of a conversion in fiat with 8 decimals; with a zero `feeAddress` no fee is paid. */
+export interface PaymentTerms {
   to: Address
   amount: bigint
   /** 8 bytes. */
