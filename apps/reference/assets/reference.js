@@ -1,12 +1,5 @@
-// Copies examples, searches the pages, and opens their contents on wide screens. Every page works without it.
+// Copies examples and searches the pages. Every page works without it.
 const own = document.currentScript.dataset
-const menu = document.querySelector('.menu')
-const wide = matchMedia('(min-width: 60rem)')
-
-function openWhenWide() {
-  if (wide.matches) menu?.setAttribute('open', '')
-  else menu?.removeAttribute('open')
-}
 
 function addCopyButton(pre) {
   const button = document.createElement('button')
@@ -93,8 +86,6 @@ function nameThisService(code) {
 }
 
 for (const code of document.querySelectorAll('code')) nameThisService(code)
-openWhenWide()
-wide.addEventListener('change', openWhenWide)
 for (const pre of document.querySelectorAll('main pre')) addCopyButton(pre)
 const contents = document.querySelector('.contents')
 if (contents) addSearch(contents)
