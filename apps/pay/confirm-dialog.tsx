@@ -1,6 +1,6 @@
 /** @jsxImportSource preact */
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
-import { formatAmount } from '../shared/format-amount.ts'
+import { formatOnce } from '../shared/format-time.ts'
 import type { ConfirmRequest, ToConfirm } from './demo-wallet-provider.ts'
 import { payTexts } from './language.ts'
 import { Button } from './screen-parts.tsx'
@@ -64,13 +64,8 @@ export function ConfirmDialog({ asked: { wallet, calls, answer }, does }: Confir
   )
 }
 
-const DECIMALS = 18
-
-/** Wei in hex as coins. */
+/** Wei in hex as coins. Intl reads a decimal with an exponent exactly. */
 function coins(value: string): string {
-  const digits = BigInt(value)
-    .toString()
-    .padStart(DECIMALS + 1, '0')
-  const fraction = digits.slice(-DECIMALS).replace(/0+$/, '')
-  return formatAmount(digits.slice(0, -DECIMALS) + (fraction === '' ? '' : `.${fraction}`))
+  const amount = `${BigInt(value)}e-18` as Intl.StringNumericLiteral
+  return formatOnce(Intl.NumberFormat, undefined, { maximumFractionDigits: 18 }).format(amount)
 }

@@ -72,7 +72,7 @@ export function KeyForm({ onCreated, onLeave }: FormProps) {
         </>
       ) : (
         <>
-          <fieldset className="checks">
+          <fieldset className="stack gap-1">
             <legend>{texts.mayDo}</legend>
             {scopes.map((scope) => (
               <label key={scope} className="row gap-1">

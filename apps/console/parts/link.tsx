@@ -12,15 +12,8 @@ interface LinkProps extends AnchorHTMLAttributes<HTMLAnchorElement> {
 export function Link({ to, onClick, onFollow, ...rest }: LinkProps) {
   const follow = (event: MouseEvent<HTMLAnchorElement>) => {
     onClick?.(event)
-    if (
-      event.defaultPrevented ||
-      event.button !== 0 ||
-      event.metaKey ||
-      event.ctrlKey ||
-      event.shiftKey ||
-      event.altKey
-    )
-      return
+    const { defaultPrevented, button, metaKey, ctrlKey, shiftKey, altKey } = event
+    if (defaultPrevented || button !== 0 || metaKey || ctrlKey || shiftKey || altKey) return
     event.preventDefault()
     if (onFollow?.() !== true) navigate(to)
   }

@@ -101,14 +101,6 @@ export const failedOf = <Filter extends WatchFilter>(filter: Filter): Filter => 
   status: [Payment_Status.FAILED],
 })
 
-/** What came in of one currency, on whatever network: decimal strings, as the service adds them up. */
-export interface CurrencySums {
-  readonly symbol: string
-  readonly gross: string
-  readonly refunded: string
-  readonly net: string
-}
-
 /** The sums of a currency apart by its networks: `USDC-POLYGON`. */
 export const byNetwork = ({ sums }: Pick<PaymentSummary, 'sums'>) => ({
   sums: sums.flatMap(({ measure, parts }) => parts.map((part) => ({ ...part, measure, symbol: part.currency }))),
@@ -127,6 +119,6 @@ export function sumsByCurrency({ sums }: { readonly sums: readonly Summed[] }) {
   })
   return {
     count: rows.reduce((total, { count }) => total + count, 0),
-    currencies: rows.toSorted((left, right) => right.count - left.count) satisfies CurrencySums[] as CurrencySums[],
+    currencies: rows.toSorted((left, right) => right.count - left.count),
   }
 }

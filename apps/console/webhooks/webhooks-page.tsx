@@ -87,7 +87,7 @@ function WebhookForm({ onCreated, onLeave }: FormProps) {
       <h2>{texts.create}</h2>
       {error !== null && violations.length === 0 && <ErrorNotice error={error} />}
       <TextField {...field('url')} inputMode="url" maxLength={2_048} required autoFocus isMono />
-      <fieldset className="checks">
+      <fieldset className="stack gap-1">
         <legend>{texts.kinds}</legend>
         {kinds.map((kind) => (
           <label key={kind} className="row gap-1">
