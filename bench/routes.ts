@@ -71,7 +71,7 @@ const [TOKEN, FIAT, VIEM, VIEM_MULTICALL] = [order('TOKEN'), order('FIAT'), orde
 const [SLOWEST, POSTS] = [order('SLOWEST'), order('POSTS')]
 const MANY = { ...TOKEN, calls: CALLS * 2, atOnce: AT_ONCE }
 
-network.setLatency(false)
+network.setLatency('NONE')
 // V8 optimises for some thousand calls.
 await run({ ...TOKEN, configs: network.configs, calls: WARM_UP_CALLS })
 await run({ ...VIEM, configs: network.configs, calls: values.profile ? 1 : 20 })
@@ -102,15 +102,19 @@ const [token, fiat, viem, multicall, posts] = await repeat(ROUNDS, [
 // Separately, so that the garbage of 32 calls at once is not counted for single calls.
 const [many] = await repeat(ROUNDS, [MANY])
 
-network.setLatency(true)
+network.setLatency('USUAL')
 const slow = (order: Order, calls: number): Order => ({ ...order, calls })
-const [late, bare, lateViem, lateMulticall, lateMany] = await repeat(Math.ceil(ROUNDS / 4), [
+const FIRST_ROUTE = slow(order('FIRST_ROUTE'), 15)
+const [late, bare, lateViem, lateMulticall, lateMany, first] = await repeat(Math.ceil(ROUNDS / 4), [
   slow(TOKEN, 15),
   slow(SLOWEST, 15),
   slow(VIEM, 1),
   slow(VIEM_MULTICALL, 15),
   slow(MANY, AT_ONCE * 8),
+  FIRST_ROUTE,
 ])
+network.setLatency('SLOW_ORACLE')
+const [firstOfSlow] = await repeat(1, [FIRST_ROUTE])
 const p50 = (tooks: readonly Took[] | undefined) => median((tooks ?? []).flatMap(({ timesMs }) => timesMs))
 const perSecond = (tooks: readonly Took[] | undefined) => median((tooks ?? []).map((took) => took.perSecond))
 
@@ -133,6 +137,8 @@ const figures: Figure[] = [
   { name: 'p50', value: p50(late), unit: 'ms' },
   { name: 'p50.viem', value: p50(lateViem), unit: 'ms' },
   { name: 'p50.viem-multicall', value: p50(lateMulticall), unit: 'ms' },
+  { name: 'first-route.ms', value: p50(first), unit: 'ms, streamed' },
+  { name: 'first-route.ms.slow-oracle', value: p50(firstOfSlow), unit: 'ms, where an oracle takes 1,000' },
   { name: 'p50/slowest-chain', value: p50(late) / p50(bare), unit: 'ratio', target: { atMost: 1.2 } },
   { name: 'concurrency32/1', value: perSecond(lateMany) / perSecond(late), unit: 'ratio', target: { atLeast: 10 } },
   { name: 'concurrency32/1.no-latency', value: perSecond(many) / perSecond(token), unit: 'ratio' },

@@ -15,7 +15,7 @@ import { createTestRouting, freshAddress } from '../../test/support/routing.ts'
 import { walletOf } from './network.ts'
 
 /** An order of the parent. */
-export type Subject = 'TOKEN' | 'FIAT' | 'VIEM' | 'VIEM_MULTICALL' | 'SLOWEST' | 'POSTS'
+export type Subject = 'TOKEN' | 'FIAT' | 'VIEM' | 'VIEM_MULTICALL' | 'SLOWEST' | 'POSTS' | 'FIRST_ROUTE'
 
 export interface Order {
   readonly configs?: readonly ChainConfig[]
@@ -51,6 +51,13 @@ function prepare(configs: readonly ChainConfig[]): NonNullable<typeof ask> {
     const { routes, degraded } = await routing.find({ paymentReference, wallet: walletOf(place) })
     if (routes.length !== count || degraded) throw new Error(`${routes.length} routes, degraded: ${degraded}`)
   }
+  /** Ends at the first route of a streamed answer. */
+  const firstRoute = async (place: number) => {
+    for await (const { kind } of routing.stream({ paymentReference: token, wallet: walletOf(place) })) {
+      if (kind === 'ROUTE') return
+    }
+    throw new Error('no route')
+  }
   const posts = configs.map((config) =>
     createHttpPost(config.rpcUrls[0] ?? '', { maxBytes: 1 << 20, takesGzip: false }),
   )
@@ -75,6 +82,7 @@ function prepare(configs: readonly ChainConfig[]): NonNullable<typeof ask> {
     VIEM_MULTICALL: createViemMulticall(configs),
     SLOWEST: slowestChain,
     POSTS: exchangeAll,
+    FIRST_ROUTE: firstRoute,
   }
 }
 

@@ -7,6 +7,9 @@ import { canonical, configOf, freshAddress, type RpcProxy, startRpcProxy } from 
 /** Minimum time of an answer, by chain. The chain of the requests, which gets the most calls, is the slowest. */
 const LATENCIES_MS = { ETHEREUM: 300, POLYGON: 150, ARBITRUM: 50, BASE: 5 } as const
 
+/** BASE, from which no route of the requests begins, asks its oracle for so long. */
+const SLOW_ORACLE_MS = 1_000
+
 type Name = keyof typeof LATENCIES_MS
 const NAMES = Object.keys(LATENCIES_MS) as Name[]
 
@@ -20,8 +23,8 @@ export interface Network {
   takeCounts(): Readonly<Record<string, number>>
   /** The body of the last HTTP request, by chain. */
   lastBodies(): readonly string[]
-  /** Turns the latencies of the chains on or off. */
-  setLatency(on: boolean): void
+  /** Sets the latencies of the chains. */
+  setLatency(latency: 'NONE' | 'USUAL' | 'SLOW_ORACLE'): void
   stop(): Promise<void>
 }
 
@@ -49,9 +52,10 @@ export async function startNetwork(wallets: number): Promise<Network> {
     takeCounts: () =>
       Object.fromEntries(proxies.map(({ bodies }, i) => [NAMES[i] as Name, bodies.splice(0).length] as const)),
     lastBodies: () => proxies.map(({ bodies }) => bodies.at(-1) ?? ''),
-    setLatency(on) {
+    setLatency(latency) {
+      const latencies = { ...LATENCIES_MS, ...(latency === 'SLOW_ORACLE' && { BASE: SLOW_ORACLE_MS }) }
       proxies.forEach((proxy, i) => {
-        const latencyMs = on ? LATENCIES_MS[NAMES[i] as Name] : 0
+        const latencyMs = latency === 'NONE' ? 0 : latencies[NAMES[i] as Name]
         proxy.behave(async ({ next }, response) => {
           const [answer] = await Promise.all([next(), delay(latencyMs)])
           response.setHeader('content-type', 'application/json').end(answer)
