@@ -1,11 +1,6 @@
 /** The reference of the API, as Markdown. */
-import type {
-  ApiResponse,
-  JsonSchema,
-  OpenApiDocument,
-  Operation,
-  Parameter,
-} from '../../src/api/openapi/openapi-document.ts'
+import type { OpenApiDocument } from '../../src/api/openapi/describe-api.ts'
+import type { ApiResponse, JsonSchema, Operation, Parameter } from '../../src/api/openapi/openapi-document.ts'
 import type { MarkdownDocument } from './read-documents.ts'
 import { createResolver, curlOf, isStream, type PlacedOperation, type Resolver, sampleOf } from './sample.ts'
 

@@ -1,11 +1,5 @@
-import type {
-  Json,
-  JsonSchema,
-  OpenApiDocument,
-  Operation,
-  Parameter,
-  Reference,
-} from '../../src/api/openapi/openapi-document.ts'
+import type { OpenApiDocument } from '../../src/api/openapi/describe-api.ts'
+import type { Json, JsonSchema, Operation, Parameter, Reference } from '../../src/api/openapi/openapi-document.ts'
 
 /** An operation and where it is called. */
 export interface PlacedOperation {

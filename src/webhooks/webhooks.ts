@@ -7,7 +7,7 @@ import { waybillError } from '../errors/waybill-error.ts'
 import { type AuditAction, actorOf, type Changer } from '../store/audit-repository.ts'
 import { type Delivery, type Endpoint, type EventKind, eventKinds } from './rules/endpoint.ts'
 import { requireEndpointUrl } from './rules/endpoint-url.ts'
-import { bodyOf, headersOf, secretOf, secretsInForce, webhookIdOf } from './rules/sign-webhook.ts'
+import { secretOf, secretsInForce, signEvent, webhookIdOf } from './rules/sign-webhook.ts'
 import type { PostWebhook } from './send/post-webhook.ts'
 import type { EndpointChange, EndpointPatch, EndpointRepository } from './sql/endpoint-repository.ts'
 
@@ -190,10 +190,9 @@ function patchOf(
 
 async function sendTest({ post, master, now }: WebhooksOptions, endpoint: Endpoint, signal: AbortSignal) {
   const at = now()
-  const webhookId = webhookIdOf(endpoint.id, { change: 0n, at })
-  const body = bodyOf({ kind: 'webhook.test', at, data: JSON.stringify({ webhook: endpoint.id }) })
-  const headers = headersOf(webhookId, body, secretsInForce(master, endpoint, at), at)
-  return { ...(await post({ url: endpoint.url, body, headers }, signal)), webhookId }
+  const event = { kind: 'webhook.test', change: 0n, at, data: JSON.stringify({ webhook: endpoint.id }) } as const
+  const signed = signEvent(endpoint.id, event, secretsInForce(master, endpoint, at), at)
+  return { ...(await post({ url: endpoint.url, ...signed }, signal)), webhookId: webhookIdOf(endpoint.id, event) }
 }
 
 /** The position after which a replay begins. */

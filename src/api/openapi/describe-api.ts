@@ -17,11 +17,10 @@ import {
 } from './message-schemas.ts'
 import {
   type ApiResponse,
+  type Components,
   type HttpMethod,
-  type OpenApiDocument,
   type Operation,
   type Parameter,
-  type PathItem,
   type Reference,
   refTo,
 } from './openapi-document.ts'
@@ -48,7 +47,7 @@ The same methods are served over gRPC, gRPC-Web and Connect on this port: \`x-rp
  *
  * @throws Error when two operations would have one id, or a definition cannot be described
  */
-export function describeApi({ services, release, version }: DescribeApiOptions): OpenApiDocument {
+export function describeApi({ services, release, version }: DescribeApiOptions) {
   const schemas = createMessageSchemas(comments)
   const terms = { schemas, version }
   const described = services.flatMap(({ methods }) =>
@@ -82,10 +81,12 @@ export function describeApi({ services, release, version }: DescribeApiOptions):
       parameters,
       headers,
       securitySchemes,
-    },
+    } as Components,
     'x-reasons': tableOfReasons(),
   }
 }
+
+export type OpenApiDocument = ReturnType<typeof describeApi>
 
 interface PlacedOperation {
   readonly path: string
@@ -137,7 +138,7 @@ function shareResponses(described: readonly PlacedOperation[]) {
   return { responses, operations }
 }
 
-function pathsOf(operations: readonly PlacedOperation[]): Readonly<Record<string, PathItem>> {
+function pathsOf(operations: readonly PlacedOperation[]) {
   const paths: Record<string, Partial<Record<HttpMethod, Operation>>> = {}
   for (const { path, httpMethod, operation } of operations) (paths[path] ??= {})[httpMethod] = operation
   return paths

@@ -100,24 +100,7 @@ export interface Components {
   readonly securitySchemes: Readonly<Record<string, Readonly<Record<string, string>>>>
 }
 
-export type PathItem = Readonly<Partial<Record<HttpMethod, Operation>>>
-
 export type HttpMethod = 'get' | 'put' | 'post' | 'delete' | 'patch'
-
-export interface OpenApiDocument {
-  readonly openapi: string
-  readonly info: {
-    readonly title: string
-    readonly version: string
-    readonly description: string
-    readonly license: { readonly name: string; readonly identifier: string }
-  }
-  readonly servers: readonly { readonly url: string; readonly description: string }[]
-  readonly tags: readonly { readonly name: string; readonly description: string }[]
-  readonly paths: Readonly<Record<string, PathItem>>
-  readonly components: Components
-  readonly 'x-reasons': Readonly<Record<string, ReasonOfTable>>
-}
 
 export function refTo(kind: keyof Components, name: string): Reference {
   return { $ref: `#/components/${kind}/${name}` }

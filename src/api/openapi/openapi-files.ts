@@ -10,6 +10,7 @@ import type { OpenFile, OpenFiles } from '../http/open-files.ts'
 import type { OpenApiVersion } from './answer-content.ts'
 
 const versions: Readonly<Record<string, OpenApiVersion>> = { '/openapi.json': '3.1', '/openapi-3.2.json': '3.2' }
+
 const packageFile = join(import.meta.dirname, '../../../package.json')
 
 const DESCRIPTORS = '/descriptors.binpb'
@@ -21,8 +22,7 @@ export function createOpenApiFiles(services: readonly ServedService[]): OpenFile
   async function describe(version: OpenApiVersion): Promise<OpenFile> {
     const [{ describeApi }, text] = await Promise.all([import('./describe-api.ts'), readFile(packageFile, 'utf8')])
     const { version: release } = JSON.parse(text) as { version: string }
-    const body = JSON.stringify(describeApi({ services, version, release }))
-    return { contentType: 'application/json', body, etag: `W/"${hash('sha256', body, 'base64url').slice(0, 12)}"` }
+    return fileOf('application/json', JSON.stringify(describeApi({ services, version, release })))
   }
 
   /** A google.protobuf.FileDescriptorSet, with all that the services import. */
@@ -30,11 +30,7 @@ export function createOpenApiFiles(services: readonly ServedService[]): OpenFile
     const files = importsFirst([...services.map(({ service }) => service.file), errorDetailsFile, statusFile])
     const file = files.map(({ proto }) => proto)
     const body = toBinary(FileDescriptorSetSchema, create(FileDescriptorSetSchema, { file }))
-    return {
-      contentType: 'application/octet-stream',
-      body,
-      etag: `W/"${hash('sha256', body, 'base64url').slice(0, 12)}"`,
-    }
+    return fileOf('application/octet-stream', body)
   }
 
   return {
@@ -50,6 +46,10 @@ export function createOpenApiFiles(services: readonly ServedService[]): OpenFile
       })
     },
   }
+}
+
+function fileOf(contentType: string, body: string | Uint8Array): OpenFile {
+  return { contentType, body, etag: `W/"${hash('sha256', body, 'base64url').slice(0, 12)}"` }
 }
 
 /** The files with all that they import, each once and after its own imports, as readers of descriptor sets want it. */

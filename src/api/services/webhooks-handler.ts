@@ -9,7 +9,7 @@ import {
   type WebhookDeliverySchema,
   type WebhookSchema,
 } from '../../../gen/payments/v1/webhook_pb.js'
-import type { WebhooksService } from '../../../gen/payments/v1/webhooks_service_pb.js'
+import type { UpdateWebhookRequest, WebhooksService } from '../../../gen/payments/v1/webhooks_service_pb.js'
 import type { Delivery, EventKind } from '../../webhooks/rules/endpoint.ts'
 import type { Webhook, WebhookInput, Webhooks } from '../../webhooks/webhooks.ts'
 import { accountOf, callerOf } from '../calls/call.ts'
@@ -73,14 +73,9 @@ export function createWebhooksHandlers(webhooks: Webhooks): ServiceImpl<typeof W
 /** The most webhooks that an account can have, so there is always one page. */
 const MAX_WEBHOOKS_A_PAGE = 20
 
-interface SentTerms {
-  readonly url?: string | undefined
-  readonly kinds: readonly Webhook_Kind[]
-  readonly filter?: string | undefined
-  readonly description?: string | undefined
-}
+type SentTerms = Pick<UpdateWebhookRequest, 'url' | 'kinds' | 'filter' | 'description'>
 
-function inputOf({ url, kinds, filter, description }: SentTerms): WebhookInput {
+function inputOf({ url, kinds, filter, description }: Partial<SentTerms> & Pick<SentTerms, 'kinds'>): WebhookInput {
   return {
     url,
     kinds: kinds.map((number) => memberOf('kinds', Webhook_Kind, number).toLowerCase().replace('_', '.') as EventKind),

@@ -7,8 +7,8 @@ import { composeService, type Service } from '../../app.ts'
 import type { Account } from '../../domain/account.ts'
 import { suggestName } from '../../domain/nearest.ts'
 import { createLogger } from '../../observability/create-logger.ts'
-import { type EventKind, eventKinds, type Outcome, type WebhookEvent } from '../../webhooks/rules/endpoint.ts'
-import { bodyOf, headersOf, isSigned, secretOf, webhookIdOf } from '../../webhooks/rules/sign-webhook.ts'
+import { type EventKind, eventKinds, type Outcome } from '../../webhooks/rules/endpoint.ts'
+import { isSigned, secretOf, signEvent } from '../../webhooks/rules/sign-webhook.ts'
 import { createPostWebhook } from '../../webhooks/send/post-webhook.ts'
 import type { Webhook, Webhooks } from '../../webhooks/webhooks.ts'
 import {
@@ -134,8 +134,9 @@ const listen: Act = async ({ found, service, secretKey }, { options }, context) 
   while (!signal.aborted) {
     const { events, through, lastChange } = await read({ after }, signal)
     for (const event of events) {
-      const outcome = await postOnce(event, { target, secret, endpoint }, sending.post, signal)
-      stdout.write(`${event.at.toISOString()}\t${event.kind}\t${outcomeText(outcome)}\t${bodyOf(event)}\n`)
+      const signed = signEvent(endpoint, event, [secret], new Date())
+      const outcome = await sending.post({ url: target, ...signed }, signal)
+      stdout.write(`${event.at.toISOString()}\t${event.kind}\t${outcomeText(outcome)}\t${signed.body}\n`)
     }
     after = through
     if (through >= lastChange) await source.waitForChange(found.id, lastChange, ASK_EVERY_MS, signal).catch(() => {})
@@ -144,19 +145,6 @@ const listen: Act = async ({ found, service, secretKey }, { options }, context) 
 }
 
 const ASK_EVERY_MS = 60_000
-
-function postOnce(
-  event: WebhookEvent,
-  { target, secret, endpoint }: { readonly target: string; readonly secret: string; readonly endpoint: string },
-  post: ReturnType<typeof createPostWebhook>['post'],
-  signal: AbortSignal,
-): Promise<Outcome> {
-  const body = bodyOf(event)
-  return post(
-    { url: target, body, headers: headersOf(webhookIdOf(endpoint, event), body, [secret], new Date()) },
-    signal,
-  )
-}
 
 /** A receiver on this machine that takes what is signed. @returns its URL */
 async function startVerifier(secret: string, stack: AsyncDisposableStack): Promise<string> {

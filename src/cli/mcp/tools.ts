@@ -1,5 +1,6 @@
 import type { CallToolRequestParams, Tool as ListedTool } from '@modelcontextprotocol/server'
-import type { JsonSchema, OpenApiDocument, Operation } from '../../api/openapi/openapi-document.ts'
+import type { OpenApiDocument } from '../../api/openapi/describe-api.ts'
+import type { JsonSchema, Operation } from '../../api/openapi/openapi-document.ts'
 import { suggestName } from '../../domain/nearest.ts'
 import { type Answer, CallError, type ServiceCaller } from '../shared/service-caller.ts'
 

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import type { OpenApiDocument } from '../../api/openapi/openapi-document.ts'
+import type { OpenApiDocument } from '../../api/openapi/describe-api.ts'
 import { type CommandContext, type CommandInput, parseAccountName, UsageError } from './command.ts'
 
 const KEY_VARIABLE = 'WAYBILL_API_KEY'

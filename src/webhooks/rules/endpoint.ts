@@ -62,11 +62,9 @@ export interface Outcome {
 }
 
 /** A delivery and its last attempt. */
-export interface Delivery extends DeliveredChange {
+export interface Delivery extends DeliveredChange, Pick<Outcome, 'status' | 'failure'> {
   readonly attempts: number
   readonly attemptedAt?: Date | undefined
-  readonly status?: number | undefined
-  readonly failure?: string | undefined
   /** When it is tried again; undefined for one that waits behind another of its subject, and for one that has ended. */
   readonly dueAt?: Date | undefined
   readonly state: 'DELIVERED' | 'RETRYING' | 'WAITING'

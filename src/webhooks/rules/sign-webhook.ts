@@ -1,5 +1,5 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
-import type { DeliveredChange, Endpoint, WebhookEvent } from './endpoint.ts'
+import type { DeliveredChange, Endpoint, EventKind } from './endpoint.ts'
 
 /*
  * Secrets are needed to sign, so a hash would not do. They are derived from 32 bytes in the table of settings and the endpoint's id, and never stored:
@@ -30,8 +30,15 @@ export function webhookIdOf(endpointId: string, { change, at }: Pick<DeliveredCh
 /** Standard Webhooks has payloads below 20 kB. */
 const MAX_BODY_BYTES = 20_000
 
+/** What is sent of an event; a test has a kind of its own. */
+interface SentEvent extends Pick<DeliveredChange, 'change' | 'at'> {
+  readonly kind: EventKind | 'webhook.test'
+  /** JSON. */
+  readonly data: string
+}
+
 /** The body of a delivery. Of a resource that is too long, its lists are left out, and `incomplete` says so. */
-export function bodyOf({ kind, at, data }: Pick<WebhookEvent, 'at' | 'data'> & { readonly kind: string }): string {
+function bodyOf({ kind, at, data }: SentEvent): string {
   const head = `{"type":${JSON.stringify(kind)},"timestamp":"${at.toISOString()}"`
   const body = `${head},"data":${data}}`
   if (Buffer.byteLength(body) < MAX_BODY_BYTES) return body
@@ -40,14 +47,16 @@ export function bodyOf({ kind, at, data }: Pick<WebhookEvent, 'at' | 'data'> & {
 }
 
 /**
- * The headers of an attempt, after Standard Webhooks. Further headers of deliveries belong here.
+ * Body and headers of an attempt, after Standard Webhooks. Further headers of deliveries belong here.
  *
  * @param now - of the attempt
  */
-export function headersOf(id: string, body: string, secrets: readonly string[], now: Date): Record<string, string> {
+export function signEvent(endpointId: string, event: SentEvent, secrets: readonly string[], now: Date) {
+  const id = webhookIdOf(endpointId, event)
+  const body = bodyOf(event)
   const timestamp = String(Math.floor(now.getTime() / 1_000))
   const signatures = secrets.map((secret) => signatureOf(secret, `${id}.${timestamp}.${body}`))
-  return {
+  const headers = {
     'content-type': 'application/json',
     'content-length': String(Buffer.byteLength(body)),
     'user-agent': 'waybill-webhooks',
@@ -55,6 +64,7 @@ export function headersOf(id: string, body: string, secrets: readonly string[], 
     'webhook-timestamp': timestamp,
     'webhook-signature': signatures.join(' '),
   }
+  return { body, headers }
 }
 
 function signatureOf(secret: string, content: string): string {

@@ -3,7 +3,7 @@ import type { Logger } from '../../domain/logger.ts'
 import type { Lease } from '../../store/leases-repository.ts'
 import { createDeliveryWindow, type DeliveryWindow } from '../rules/delivery-window.ts'
 import type { Endpoint, Outcome, PauseReason, WebhookEvent } from '../rules/endpoint.ts'
-import { bodyOf, headersOf, secretsInForce, webhookIdOf } from '../rules/sign-webhook.ts'
+import { secretsInForce, signEvent } from '../rules/sign-webhook.ts'
 import type { DeliveryRepository, Parked } from '../sql/delivery-repository.ts'
 import type { Slots } from './delivery-slots.ts'
 import type { PostWebhook } from './post-webhook.ts'
@@ -207,7 +207,5 @@ function postEvent(
   signal: AbortSignal,
 ): Promise<Outcome> {
   const at = now()
-  const body = bodyOf(event)
-  const headers = headersOf(webhookIdOf(endpoint.id, event), body, secretsInForce(master, endpoint, at), at)
-  return post({ url: endpoint.url, body, headers }, signal)
+  return post({ url: endpoint.url, ...signEvent(endpoint.id, event, secretsInForce(master, endpoint, at), at) }, signal)
 }

@@ -11,13 +11,8 @@ export interface EndpointChange extends Pick<AuditEntry, 'actor' | 'keyId' | 'at
   readonly action: AuditAction
 }
 
-/** What callers may set of an endpoint. */
-export interface EndpointTerms {
-  readonly url: string
-  readonly kinds: readonly EventKind[]
-  readonly filter: string
-  readonly description?: string | undefined
-}
+/** What callers may set of an endpoint, and its id. */
+type EndpointTerms = Pick<Endpoint, 'id' | 'url' | 'kinds' | 'filter' | 'description'>
 
 /** Columns that a caller's change sets. */
 export type EndpointPatch = Partial<
@@ -58,7 +53,7 @@ export function createEndpointRepository(knex: Knex) {
      */
     insert: (
       account: Account,
-      { id, ...terms }: EndpointTerms & { readonly id: string },
+      { id, ...terms }: EndpointTerms,
       change: EndpointChange,
       refuse: (count: number) => void,
       signal?: AbortSignal,
