@@ -19,6 +19,8 @@ export interface WalletRow {
   readonly waits?: 'SILENT' | 'LOST'
   /** Whether the payment has left the wallet, or its person has let it go. */
   readonly sends?: true
+  /** What it holds fails when its person confirms it: a page that has been reloaded learns nothing, and asks again. */
+  readonly failsHeld?: true
   readonly next: Next
 }
 
@@ -208,6 +210,7 @@ const inOneBatch: readonly WalletRow[] = [
     wallet: plainBatching(throws(-32603)),
     says: PAID,
     ...sent,
+    failsHeld: true,
     next: 'WAIT',
   },
   {
@@ -283,6 +286,10 @@ const moneyOf = (row: WalletRow) => METHODS[inOneBatch.includes(row) ? 0 : 1] as
 export function isAsked(row: WalletRow): boolean {
   return row.at === 'PAY' && !changing.includes(row) && !switching.includes(row)
 }
+
+/** Whether the payment leaves the wallet, of whatever happens meanwhile. */
+export const isSent = (row: WalletRow, event: Event): boolean =>
+  row.sends === true && !(event === 'RELOAD' && row.failsHeld === true)
 
 /** What the page says after a reload while the wallet's question is open. An approval moves no money: nothing is remembered of it. */
 export function saysAfterReload(row: WalletRow): string {

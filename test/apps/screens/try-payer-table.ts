@@ -16,6 +16,7 @@ import {
   CLOSING,
   type Combination,
   isAsked,
+  isSent,
   saysAfterReload,
   WALLET_SAYS,
   type WalletRow,
@@ -193,7 +194,7 @@ async function happen(scene: Scene): Promise<void> {
     await judge(scene)
     expect(await payButton(page).count()).toBe(0)
   }
-  await answerWallet(page, event !== 'RELOAD' || scene.row.sends === true)
+  await answerWallet(page, event !== 'RELOAD' || isSent(scene.row, event))
   if (event === 'SERVICE_AWAY') await page.unroute(services)
 }
 
@@ -253,7 +254,7 @@ const button = (page: Page, name: string) => page.getByRole('button', { name })
  * @returns whether nothing is left to do
  */
 async function step(scene: Scene): Promise<boolean> {
-  const { page, row } = scene
+  const { page, row, event } = scene
   const heading = await page.getByRole('heading', { level: 2 }).first().innerText()
   if (SETTLED.test(heading)) return true
   const isSeen = (what: Locator) => what.isVisible()
@@ -265,7 +266,7 @@ async function step(scene: Scene): Promise<boolean> {
   if (await isSeen(confirm)) await confirm.click()
   else if (await isSeen(givesUp)) {
     // The wallet has sent it: its payer sees it there and waits.
-    if (row.sends !== true) await givesUp.click()
+    if (!isSent(row, event)) await givesUp.click()
   } else if (await isSeen(back)) await back.click()
   else if (scene.isOther && !scene.hasOther && (await isSeen(other))) await other.click()
   else if (heading.startsWith('Choose a wallet')) {
