@@ -66,8 +66,9 @@ const underWay = new Set<string>()
  *
  * It never pays twice: a payment is asked of the wallet once, and what the wallet says of it afterwards ends the call. A later call for the
  * same request and wallet, also after a reload of the page, waits for what was sent. The wait ends with UNKNOWN when another transaction has
- * used the nonce of the payment, or when the wallet's node has not known the payment for `dropAfterMs`. While the wallet has not said whether
- * it sent the payment, another call in this browser, also in another tab or after a reload, ends with ALREADY_ASKED.
+ * used the nonce of the payment, or when the wallet's node has not known the payment for `dropAfterMs`; a call after that waits only while the
+ * node knows it. While the wallet has not said whether it sent the payment, another call in this browser, also in another tab or after a reload,
+ * ends with ALREADY_ASKED.
  *
  * @returns how it ended
  * @throws WaybillCallError when the service gives no transactions (REQUEST_COVERED, ROUTE_UNAVAILABLE), or the reason of the signal before
@@ -101,6 +102,8 @@ async function onlyOnce<T extends PayOutcome | undefined>(
     const end = await work(memory)
     // what may still come is remembered
     if (end !== undefined && !MAY_STILL_COME.has(end.outcome)) memory.forget()
+    const sent = memory.recall()
+    if (end?.outcome === 'UNKNOWN' && sent !== undefined) memory.keep({ ...sent, isLost: true })
     return end
   } finally {
     underWay.delete(key)
@@ -117,7 +120,9 @@ async function waitForEarlier(
   if (sent === undefined) return undefined
   const { addChain, onProgress = () => {} } = options
   onProgress({ type: 'WAITING_FOR_EARLIER', ...sent })
-  const terms = waitTermsOf(askAgain ? { ...options, dropAfterMs: 0 } : options)
+  // Nobody waits twice for what the wallet's node does not know.
+  const isKnownOnly = askAgain || sent.isLost === true
+  const terms = waitTermsOf(isKnownOnly ? { ...options, dropAfterMs: 0 } : options)
   // It was sent, also where the wallet does not go to its chain or the signal ends the wait for that.
   const isReady = await readyWallet({ ...terms, chainId: sent.chainId, addChain, onProgress }).then(
     (stop) => stop === undefined,
@@ -126,7 +131,7 @@ async function waitForEarlier(
   if (!isReady) return { outcome: 'SENT', transactionHashes: 'batchId' in sent ? [] : [sent.transactionHash] }
   const end =
     'batchId' in sent
-      ? await waitForBatch(terms, sent.batchId, askAgain ? 1 : undefined)
+      ? await waitForBatch(terms, sent.batchId, isKnownOnly ? 1 : undefined)
       : await waitForSent(terms, sent.transactionHash)
   if (end.outcome === 'MINED' && 'isPart' in sent) return interrupted(sent.transactionHash)
   const hasNotPaid = end.outcome === 'REVERTED' || end.outcome === 'FAILED'

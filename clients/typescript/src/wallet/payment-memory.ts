@@ -1,7 +1,10 @@
 /** What was sent for a request, kept over a reload of the page: a second `pay()` waits for it instead of paying again. */
 
-/** The payment that was sent, a transaction or a batch, and its chain. `isPart`: a step before the payment, such as a swap. */
-export type SentPayment = { readonly chainId: string } & (
+/**
+ * The payment that was sent, a transaction or a batch, and its chain. `isPart`: a step before the payment, such as a swap. `isLost`: a call has waited
+ * for it and ended with UNKNOWN.
+ */
+export type SentPayment = { readonly chainId: string; readonly isLost?: true } & (
   | { readonly transactionHash: string; readonly isPart?: true }
   | { readonly batchId: string }
 )
