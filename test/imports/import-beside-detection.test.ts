@@ -386,11 +386,11 @@ it('finds by check what older imports have left, and repairs it', async () => {
       })
   }
   const wrong = (await findDifferences(knex)).filter(({ check }) => check === 'payment')
-  expect(wrong.map(({ where, expected }) => [where, expected])).toEqual([
-    [lines[0]?.id, expect.stringMatching(/^one payment with /)],
-    ...[lines[1]?.id ?? '', lines[2]?.id ?? ''].toSorted().map((id) => [id, 'superseded']),
-    [lines[3]?.id, 'superseded'],
-  ])
+  // Of which account they are first is not said.
+  expect(Object.fromEntries(wrong.map(({ where, expected }) => [where, expected]))).toEqual({
+    [String(lines[0]?.id)]: expect.stringMatching(/^one payment with /),
+    ...Object.fromEntries(lines.slice(1).map(({ id }) => [id, 'superseded'])),
+  })
   for (const { account } of [scene, twice, unlisted]) {
     await repairAccount(knex, account.id, { now: new Date(), isLogWrong: false })
   }
