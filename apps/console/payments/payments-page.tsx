@@ -79,7 +79,7 @@ function WrongFilters({ filters }: { filters: readonly Filter[] }) {
 
 interface ListProps {
   readonly query: URLSearchParams
-  /** Says whether what stands above the rows has to stay as it is, which would move them. */
+  /** Is called with true while a person holds the rows, so that what stands above them does not move them. */
   readonly onPause: (isPaused: boolean) => void
 }
 

@@ -39,7 +39,7 @@ const SUMS = [SumOf.AMOUNTS, SumOf.REFUNDS, SumOf.NET]
 
 interface SumsCardProps {
   readonly query: URLSearchParams
-  /** Keeps what is shown until it ends. */
+  /** While it is true, the sums are not read again: a change of their height would move the rows below. */
   readonly isPaused: boolean
   /** Shows the query that is made of the one before. */
   readonly onChange: (make: (before: URLSearchParams) => URLSearchParams) => void
