@@ -4,7 +4,7 @@ export interface Telemetry {
   readonly tracer?: Tracer | undefined
 }
 
-type Labels = Readonly<Record<string, string>>
+export type Labels = Readonly<Record<string, string>>
 
 /** Names as Prometheus has them: units last, in base units. Labels have few values each, and never an account. */
 export interface Metric {
