@@ -20,18 +20,10 @@ export type RunningDemo = ReturnType<typeof openDemo>
  */
 export async function findRunningDemo(dataDir: string, signal: AbortSignal) {
   const file = await readDemoFile(dataDir)
-  const notRunning = `no demo runs at ${file.baseUrl}, the last address of the demo in ${dataDir}; start it: npm start`
-  const health = await fetch(`${file.baseUrl}/healthz`, { signal }).catch((error: unknown) => {
-    if (signal.aborted) throw error
-    throw new Error(notRunning, { cause: error })
-  })
-  await health.body?.cancel()
-  if (health.headers.get('x-waybill-demo') !== 'true') {
-    throw new Error(`the service at ${file.baseUrl} is not a demo; start the demo: npm start`)
-  }
-  // Another demo may have taken over the port of the one that wrote the file; its chains have other URLs.
+  // Its nodes end with it, and another demo has other ones.
   const nodes = await Promise.allSettled(file.chains.map((chain) => isNodeOf(chain)))
-  if (nodes.some((node) => node.status === 'rejected' || !node.value)) throw new Error(notRunning)
+  if (nodes.some((node) => node.status === 'rejected' || !node.value))
+    throw new Error(`no demo runs at ${file.baseUrl}, the last address of the demo in ${dataDir}; start it: npm start`)
   return openDemo(file, { 'x-api-key': file.apiKey }, signal)
 }
 
@@ -115,34 +107,25 @@ export interface CalldataTransaction {
   chainId: string
 }
 
-export interface Mined {
-  hash: string
-  blockNumber: number
-  gasUsed: string
-}
-
 /**
  * Sends a transaction of a route unchanged from one of the demo's wallets, whose keys its nodes hold, and waits for its block. The wallet
  * chooses the gas price: the tip that the node suggests, below a cap that is higher than any base fee.
  *
+ * @returns its hash
  * @throws Error when it was reverted
  */
-export async function sendTransaction(rpc: Rpc, transaction: CalldataTransaction, signal: AbortSignal): Promise<Mined> {
+export async function sendTransaction(rpc: Rpc, transaction: CalldataTransaction, signal: AbortSignal): Promise<Hex> {
   const maxPriorityFeePerGas = await rpc.call<string>('eth_maxPriorityFeePerGas')
   const fees = { maxPriorityFeePerGas, maxFeePerGas: toQuantity(MAX_FEE_PER_GAS) }
   const hash = await rpc.call<Hex>('eth_sendTransaction', [{ ...transaction, ...fees }])
-  return waitForReceipt(rpc, hash, signal)
+  const read = () => createChainClient(rpc).receipt(hash)
+  const receipt = await waitFor(`the block of transaction ${hash}`, read, signal)
+  if (!receipt.succeeded) throw new Error(`transaction ${hash} was reverted`)
+  return hash
 }
 
 /** wei; above every base fee of the demo's chains. */
 const MAX_FEE_PER_GAS = 1_000n * 10n ** 9n
-
-async function waitForReceipt(rpc: Rpc, hash: Hex, signal: AbortSignal): Promise<Mined> {
-  const read = () => createChainClient(rpc).receipt(hash)
-  const receipt = await waitFor(`the block of transaction ${hash}`, read, signal)
-  if (!receipt.succeeded) throw new Error(`transaction ${hash} was reverted`)
-  return { hash, blockNumber: Number(receipt.blockNumber), gasUsed: receipt.gasUsed.toString() }
-}
 
 /** An address's balance of a token or native coin, in base units with their decimals. */
 export async function readHolding(
@@ -187,33 +170,6 @@ export interface FoundPayment {
   sourceNetwork?: string
 }
 
-/** Waits until search has the payment of a transaction, which is the payment itself or the deposit into a bridge. */
-export function waitForPayment(
-  { get }: RunningDemo,
-  { paymentReference, hash }: { paymentReference: string; hash: string },
-  signal: AbortSignal,
-): Promise<FoundPayment> {
-  return waitFor(
-    `the payment of transaction ${hash}`,
-    async () => {
-      const { payments } = await get<{ payments: FoundPayment[] }>(searchOf(paymentReference))
-      return payments.find(({ txHash, sourceTxHash }) => txHash === hash || sourceTxHash === hash)
-    },
-    signal,
-  )
-}
-
-/** Query of the search that finds the payments of a request. */
-export function searchOf(paymentReference: string): string {
-  return `/payments?paymentReference=${paymentReference}`
-}
-
-/** The address of a wallet by its name or address. */
-export function walletNamed({ wallets }: DemoFile, word: string): string | undefined {
-  const addresses = Object.values(wallets).map(({ address }) => address)
-  return wallets[word]?.address ?? addresses.find((address) => address.toLowerCase() === word.toLowerCase())
-}
-
 /** The fields of a request that the commands need. */
 export interface DemoRequest {
   paymentReference: string
@@ -229,12 +185,4 @@ export interface DemoRequest {
 
 export function readRequest({ get }: RunningDemo, paymentReference: string): Promise<DemoRequest> {
   return get(`/v1/request/${encodeURIComponent(paymentReference)}`)
-}
-
-/** Creates a request like the first one of demo.json, with other fields where given. The first one itself keeps its documented state. */
-export async function makeRequest(demo: RunningDemo, changes: Partial<DemoRequest> = {}): Promise<DemoRequest> {
-  const [first] = demo.file.requests
-  if (first === undefined) throw new Error('demo.json names no requests')
-  const { payee, amount, invoiceCurrency, paymentCurrency, network } = await readRequest(demo, first.paymentReference)
-  return demo.post('/v1/request', { payee, amount, invoiceCurrency, paymentCurrency, network, ...changes })
 }

@@ -9,17 +9,9 @@ import { suggestName } from '../../src/domain/nearest.ts'
 import { waybillError } from '../../src/errors/waybill-error.ts'
 import type { BridgeFault } from '../bridge/bridge.ts'
 import type { DemoControls } from '../demo.ts'
-import {
-  type FoundPayment,
-  findDemoChain,
-  openDemo,
-  type RunningDemo,
-  searchOf,
-  waitFor,
-  walletNamed,
-} from '../running-demo.ts'
-import { readCalldata, sendAll } from '../show/pay-as-wallet.ts'
-import { findRefunded, refundPayment } from '../show/show-refund.ts'
+import { type FoundPayment, findDemoChain, openDemo, type RunningDemo, waitFor } from '../running-demo.ts'
+import { findRefunded, refundPayment } from './refund-payment.ts'
+import { readCalldata, sendAll } from './route-payment.ts'
 
 interface Head {
   readonly network: string
@@ -54,7 +46,6 @@ const FEED_DECIMALS = 8
 const MAX_PRICE = 10n ** BigInt(9 + FEED_DECIMALS)
 /** Of values of one filter of a search. */
 const MAX_VALUES = 100
-const say = () => {}
 
 type Opened = ReturnType<typeof open>
 
@@ -85,18 +76,23 @@ async function pay(
   terms: { readonly paymentReference: string; readonly wallet: string } & Optional<Record<'route' | 'amount', string>>,
 ): Promise<Effect> {
   const { paymentReference, amount } = terms
-  const wallet = walletNamed(file, terms.wallet)
+  const named = Object.entries(file.wallets).find(
+    ([name, { address }]) => name === terms.wallet || address.toLowerCase() === terms.wallet.toLowerCase(),
+  )
+  const wallet = named?.[1].address
   if (wallet === undefined) throw unknown('wallet', terms.wallet, Object.keys(file.wallets))
   const asked = { wallet, ...(amount !== undefined && { amount }) }
   const route = terms.route ?? (await findCheapest(demo, paymentReference, asked))
   const calldata = await readCalldata(demo, paymentReference, { ...asked, ...(route !== undefined && { route }) })
   const rpc = demo.rpcOf(findDemoChain(demo, calldata.route.chainId))
-  const txHashes = await sendAll(rpc, calldata, { say, signal })
+  const txHashes = await sendAll(rpc, calldata, signal)
   const hash = txHashes.at(-1) ?? ''
   const read = async () => {
     const fault = bridge.faultOf(hash)
     if (fault !== undefined && fault.kind !== 'LATE') throw new Error(`FailBridge decided ${fault.kind}`)
-    const { payments } = await demo.get<{ payments: readonly FoundPayment[] }>(searchOf(paymentReference))
+    const { payments } = await demo.get<{ payments: readonly FoundPayment[] }>(
+      `/payments?paymentReference=${paymentReference}`,
+    )
     return payments.find(({ txHash, sourceTxHash }) => txHash === hash || sourceTxHash === hash)
   }
   const found = await see(`the payment of transaction ${hash}`, read, { signal, timeoutMs })
@@ -107,11 +103,11 @@ async function refund(
   { demo, signal, timeoutMs }: Opened,
   { paymentId, amount }: { readonly paymentId: string; readonly amount?: string | undefined },
 ): Promise<Effect> {
-  const { hashes } = await refundPayment(demo, { paymentId, amount }, { say, signal })
-  const hash = hashes.at(-1) ?? ''
+  const txHashes = await refundPayment(demo, { paymentId, amount }, signal)
+  const hash = txHashes.at(-1) ?? ''
   const read = () => findRefunded(demo, paymentId, hash)
   const found = await see(`the refund by transaction ${hash}`, read, { signal, timeoutMs })
-  return { txHashes: hashes, ...found.effect, payments: found.value === undefined ? [] : [found.value] }
+  return { txHashes, ...found.effect, payments: found.value === undefined ? [] : [found.value] }
 }
 
 async function reorg(

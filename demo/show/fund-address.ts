@@ -4,7 +4,7 @@ import { encodeTransfer } from '../network/demo-contracts.ts'
 import { SPOOFER_PLACE } from '../network/people.ts'
 import { toQuantity } from '../network/rpc.ts'
 import { type RunningDemo, readHolding, sendTransaction } from '../running-demo.ts'
-import type { Say } from './pay-as-wallet.ts'
+import type { Say } from './show-payments.ts'
 
 const WHOLE_TOKENS = 10_000n
 

@@ -1,6 +1,6 @@
 import type { Address } from 'viem'
 import type { RunningDemo } from '../../../demo/running-demo.ts'
-import type { Say } from '../../../demo/show/pay-as-wallet.ts'
+import type { Say } from '../../../demo/show/show-payments.ts'
 import { readStoreConfig } from '../../config.ts'
 import { type Command, type CommandContext, EXIT_GOOD, UsageError } from '../shared/command.ts'
 
@@ -8,8 +8,7 @@ import { type Command, type CommandContext, EXIT_GOOD, UsageError } from '../sha
 const demoPay: Command = {
   path: ['demo', 'pay'],
   summary:
-    'Pay a request of the running demo as one of its wallets. Shows the quote, the balances before, each transaction once it is mined, ' +
-    'the balances after, and the payment as search finds it.',
+    'Pay a request of the running demo as one of its wallets. Shows each transaction, and the payment as search finds it.',
   takes: {
     '--wallet W': 'a wallet of demo.json, by name or address',
     '--route ID': 'id of the route to pay by; an unknown id lists the routes',
@@ -18,15 +17,9 @@ const demoPay: Command = {
   environment: ['DATA_DIR'],
   async run({ options }, context) {
     const demo = await findDemo(context)
-    const { walletNamed } = await import('../../../demo/running-demo.ts')
-    const { wallet: word = '', route = '', request: paymentReference } = options
-    const wallet = walletNamed(demo.file, word)
-    if (wallet === undefined) {
-      const names = Object.entries(demo.file.wallets).map(([name, { says }]) => `\n  ${name}: ${says}`)
-      throw new UsageError(`the demo has no wallet "${word}"; it has${names.join('')}`)
-    }
-    const { payAsWallet } = await import('../../../demo/show/pay-as-wallet.ts')
-    await payAsWallet(demo, { wallet, route, paymentReference }, { say: sayTo(context), signal: context.signal })
+    const { showPayment } = await import('../../../demo/show/show-payments.ts')
+    const { wallet = '', route = '', request: paymentReference } = options
+    await showPayment(demo, { wallet, route, paymentReference }, sayTo(context))
     return EXIT_GOOD
   },
 }
@@ -35,13 +28,13 @@ const demoPay: Command = {
 const demoRefund: Command = {
   path: ['demo', 'refund'],
   summary:
-    'Refund a payment of the running demo as its merchant would, from the payee through the fee proxy. Shows the reference, each ' +
-    'transaction once it is mined, and the payment once its status is REFUNDED, which takes until the block is final.',
+    'Refund a payment of the running demo as its merchant would, from the payee through the fee proxy, and mine until that is final. ' +
+    'Shows each transaction, and the payment once its status is REFUNDED.',
   takes: { '[--payment ID]': 'id of the payment to refund (default: a new payment of 5 USDC)' },
   environment: ['DATA_DIR'],
   async run({ options }, context) {
     const demo = await findDemo(context)
-    const { showRefund } = await import('../../../demo/show/show-refund.ts')
+    const { showRefund } = await import('../../../demo/show/show-payments.ts')
     await showRefund(demo, options.payment, { say: sayTo(context), signal: context.signal })
     return EXIT_GOOD
   },
