@@ -16,8 +16,8 @@ export interface Entry {
   deposit: Deposit
   deposited: Place
   delivered?: Place & { isPaid: boolean }
-  /** How the deposit left the escrow: the relayer claimed it, or the payer got it back. */
-  closed?: Place & { kind: 'TAKEN' | 'RETURNED' }
+  /** The payer got it back. */
+  returned?: Place
 }
 
 interface Head {
@@ -36,8 +36,7 @@ interface Found {
 
 interface Pages {
   head: Head
-  settled: readonly Found[]
-  recent: readonly Found[]
+  found: readonly Found[]
 }
 
 export type Book = ReturnType<typeof createBook>
@@ -52,11 +51,8 @@ export function createBook(chains: readonly BridgeChain[]) {
     if (known?.head.hash === hash) return
     const head = { number: Number(number), hash, timestampSec }
     const from = known === undefined ? 0 : Math.max(0, known.head.number - UNSETTLED_BLOCKS)
-    const found = await readLogs(chain, from, head.number)
-    const settledUntil = head.number - UNSETTLED_BLOCKS
-    const before = known?.settled.filter(({ place }) => place.block < from) ?? []
-    const settled = [...before, ...found.filter(({ place }) => place.block < settledUntil)]
-    pages.set(chain, { head, settled, recent: found.filter(({ place }) => place.block >= settledUntil) })
+    const kept = known?.found.filter(({ place }) => place.block < from) ?? []
+    pages.set(chain, { head, found: [...kept, ...(await readLogs(chain, from, head.number))] })
   }
 
   let reading: Promise<void> | undefined
@@ -72,7 +68,7 @@ export function createBook(chains: readonly BridgeChain[]) {
   return {
     /** Reads new logs. @throws errors of a chain's node */
     read: () => (reading ??= readAll()),
-    entries: () => toEntries([...pages.values()].flatMap(({ settled, recent }) => [...settled, ...recent])),
+    entries: () => toEntries([...pages.values()].flatMap(({ found }) => found)),
     /** The last block that was read of a chain. @throws Error when the chain was never read */
     headOf(chain: BridgeChain): Head {
       const known = pages.get(chain)
@@ -110,7 +106,7 @@ function toEntries(found: readonly Found[]): Entry[] {
     if (event.kind === 'DELIVERED' && event.relayer.toLowerCase() === place.chain.relayer.toLowerCase()) {
       entry.delivered = { ...place, isPaid: event.isPaid }
     }
-    if (event.kind === 'TAKEN' || event.kind === 'RETURNED') entry.closed = { ...place, kind: event.kind }
+    if (event.kind === 'RETURNED') entry.returned = place
   }
   return [...entries.values()]
 }

@@ -4,17 +4,16 @@
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { text } from 'node:stream/consumers'
 import { setTimeout } from 'node:timers/promises'
-import type { ExtendedTransactionInfo, FullStatusData } from '@lifi/types'
 import type { Hex } from 'viem'
 import type { Logger } from '../../src/domain/logger.ts'
-import { MAX_UNSAVED_BLOCKS } from '../network/chain-specs.ts'
 import type { ContractCall } from '../network/demo-contracts.ts'
 import { type LocalServer, refuseForeign, serveLocally } from '../network/local-server.ts'
 import { type Book, createBook, type Entry, type Place } from './book.ts'
-import { type BridgeChain, type BridgeToken, tokenAt } from './bridge-chain.ts'
-import { encodeDelivery, encodeGiveBack, encodeTake, returnFrom, termsOf, withoutCall } from './deposit.ts'
-import { asToken, QuestionFault, quote, TOOL } from './quotes.ts'
+import type { BridgeChain } from './bridge-chain.ts'
+import { encodeDelivery, encodeGiveBack, payerOf, returnFrom, withoutCall } from './deposit.ts'
+import { QuestionFault, quote, TOOL } from './quotes.ts'
 
 const CHECK_EVERY_MS = 1_000
 
@@ -78,9 +77,6 @@ export interface BridgeFault {
   readonly lateMs: number
 }
 
-/** Blocks on top of a delivery before the deposit is claimed: more than a hard kill can lose, so that a claimed delivery stays. */
-const CLAIM_DEPTH = MAX_UNSAVED_BLOCKS + 1
-
 /**
  * Several times what a delivery uses. An estimate would be too low: the executor treats a payment that runs out of gas like one that the
  * contract refuses and succeeds all the same, so the node finds the gas for that case.
@@ -88,8 +84,8 @@ const CLAIM_DEPTH = MAX_UNSAVED_BLOCKS + 1
 const GAS = 1_000_000n
 
 /**
- * The relayer delivers a deposit on the other chain from its own funds, and claims the deposit once the delivery is confirmed. It has expired
- * deposits refunded. Its state is on the chains, so that after a restart it continues where it ended.
+ * The relayer delivers a deposit on the other chain from its own funds, which are plenty, and refunds expired ones. Its state is on the chains, so
+ * that after a restart it continues where it ended.
  */
 export function createRelayer(chains: readonly BridgeChain[], book: Book, logger: Logger) {
   const underWay = new Map<string, Hex>()
@@ -98,9 +94,9 @@ export function createRelayer(chains: readonly BridgeChain[], book: Book, logger
   const armed: BridgeFault[] = []
 
   /** The first time, an open deposit takes the fault that waits for one. */
-  function judge({ id, delivered, closed }: Entry) {
+  function judge({ id, delivered, returned }: Entry) {
     if (!faults.has(id)) {
-      const fault = (delivered ?? closed) ? undefined : armed.shift()
+      const fault = (delivered ?? returned) ? undefined : armed.shift()
       faults.set(id, fault && { ...fault, fromMs: Date.now() + fault.lateMs })
     }
     return faults.get(id)
@@ -161,43 +157,26 @@ function decide(
   fault: BridgeFault | undefined,
   { chains, book }: { chains: readonly BridgeChain[]; book: Book },
 ): Task | undefined {
-  const { id, deposit, deposited, delivered, closed } = entry
+  const { id, deposit, deposited, delivered, returned } = entry
   const source = deposited.chain
   const destination = chains.find(({ chainId }) => BigInt(chainId) === deposit.toChainId)
-  if (destination === undefined || closed?.kind === 'RETURNED') return undefined
-  if (delivered === undefined) {
-    // A claimed deposit is delivered again when a kill has lost the delivery.
-    const isInTime = book.headOf(destination).timestampSec <= deposit.across.fillDeadline
-    if (isInTime && fault?.kind !== 'REFUNDED') {
-      const call = encodeDelivery(destination.executor, id, fault?.kind === 'UNPAID' ? withoutCall(deposit) : deposit)
-      return { chain: destination, call, message: 'the bridge delivers a deposit' }
-    }
-    if (closed !== undefined || book.headOf(source).timestampSec < returnFrom(deposit)) return undefined
-    return {
-      chain: source,
-      call: encodeGiveBack(source.escrow, deposit),
-      message: 'the bridge refunds a deposit that was not delivered in time',
-    }
+  if (destination === undefined || delivered !== undefined || returned !== undefined) return undefined
+  const isInTime = book.headOf(destination).timestampSec <= deposit.across.fillDeadline
+  if (isInTime && fault?.kind !== 'REFUNDED') {
+    const call = encodeDelivery(destination.executor, id, fault?.kind === 'UNPAID' ? withoutCall(deposit) : deposit)
+    return { chain: destination, call, message: 'the bridge delivers a deposit' }
   }
-  const isConfirmed = book.headOf(destination).number - delivered.block >= CLAIM_DEPTH
-  if (closed !== undefined || !isConfirmed) return undefined
-  return {
-    chain: source,
-    call: encodeTake(source.escrow, deposit),
-    message: 'the bridge claims a deposit that it delivered',
-  }
+  if (book.headOf(source).timestampSec < returnFrom(deposit)) return undefined
+  const call = encodeGiveBack(source.escrow, deposit)
+  return { chain: source, call, message: 'the bridge refunds a deposit that was not delivered in time' }
 }
-
-/** The bridge over HTTP with the API of LI.FI: `POST /v1/quote/contractCalls` and `GET /v1/status`. */
-/** A quote request has about 2 kB. */
-const MAX_BODY_BYTES = 64 * 1_024
 
 interface Answer {
   status: number
   body: object
 }
 
-/** Starts the server; its `url` ends before `/v1`. */
+/** The bridge over HTTP with the API of LI.FI, as far as the service uses it. Its `url` ends before `/v1`. */
 export async function startBridgeServer(
   chains: readonly BridgeChain[],
   book: Book,
@@ -206,15 +185,12 @@ export async function startBridgeServer(
   async function answer(request: IncomingMessage): Promise<Answer> {
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://localhost')
     if (request.method === 'POST' && pathname === '/v1/quote/contractCalls') {
-      const asked = parse(await readBody(request))
+      const asked = parse(await text(request))
       return { status: 200, body: await quote(chains, asked, Math.floor(now().getTime() / 1_000)) }
     }
     if (request.method === 'GET' && pathname === '/v1/status') {
-      const txHash = searchParams.get('txHash') ?? ''
       await book.read()
-      const status = await statusOf(chains, book.entries(), txHash)
-      if (status === undefined) throw new QuestionFault(1003, 'the transaction is no transfer of the bridge')
-      return { status: 200, body: status }
+      return { status: 200, body: statusOf(book.entries(), searchParams.get('txHash') ?? '') }
     }
     throw new QuestionFault(1003, 'there is no such path')
   }
@@ -227,42 +203,25 @@ export async function startBridgeServer(
     }
     answer(request)
       .catch((error: unknown) => {
-        if (!(error instanceof QuestionFault)) logger.warn({ err: error }, 'the bridge failed to answer a request')
-        return explain(error)
+        if (error instanceof QuestionFault) {
+          const { code, message } = error
+          return { status: code === 1011 ? 400 : 404, body: { message, code } }
+        }
+        logger.warn({ err: error }, 'the bridge failed to answer a request')
+        return { status: 500, body: { message: 'internal error of the bridge', code: 1006 } }
       })
       .then((answered) => send(response, answered))
       .catch(() => response.destroy())
   })
 }
 
-const STATUS_OF_CODE = { 1002: 404, 1003: 404, 1011: 400 } as const
-
-function explain(error: unknown): Answer {
-  if (!(error instanceof QuestionFault))
-    return { status: 500, body: { message: 'internal error of the bridge', code: 1006 } }
-  const { code, message, toolCode } = error
-  const errors = toolCode === undefined ? [] : [{ errorType: 'NO_QUOTE', code: toolCode, tool: TOOL, message }]
-  return { status: STATUS_OF_CODE[code], body: { message, code, errors } }
-}
-
 function send(response: ServerResponse, { status, body }: Answer): void {
   response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
 }
 
-async function readBody(request: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = []
-  let size = 0
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    size += chunk.length
-    if (size > MAX_BODY_BYTES) throw new QuestionFault(1011, `the body is longer than ${MAX_BODY_BYTES} bytes`)
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString('utf8')
-}
-
-function parse(text: string): unknown {
+function parse(body: string): unknown {
   try {
-    return JSON.parse(text)
+    return JSON.parse(body)
   } catch {
     throw new QuestionFault(1011, 'the body is not valid JSON')
   }
@@ -272,72 +231,28 @@ function parse(text: string): unknown {
  * The status of a deposit in LI.FI's form.
  *
  * @param txHash - of the deposit or of the delivery
- * @returns undefined when no deposit belongs to that transaction
+ * @throws QuestionFault when no deposit belongs to that transaction
  */
-async function statusOf(
-  chains: readonly BridgeChain[],
-  entries: readonly Entry[],
-  txHash: string,
-): Promise<FullStatusData | undefined> {
+function statusOf(entries: readonly Entry[], txHash: string): object {
   const wanted = txHash.toLowerCase()
   const entry = entries.find(({ deposited, delivered }) => deposited.txHash === wanted || delivered?.txHash === wanted)
-  if (entry === undefined) return undefined
-  const { id, deposit, deposited, delivered, closed } = entry
-  const { payer, toToken, toAmount, fallbackTo } = termsOf(deposit)
-  const destination = chains.find(({ chainId }) => BigInt(chainId) === deposit.toChainId) ?? deposited.chain
-  const back = closed?.kind === 'RETURNED' ? closed : undefined
-  const received = delivered ?? back
-  const [sentToken, wantedToken] = [tokenAt(deposited.chain, deposit.token), tokenAt(destination, toToken)]
-  const gotToken = delivered === undefined ? sentToken : wantedToken
-  const gotAmount = delivered === undefined ? deposit.amount : toAmount
+  if (entry === undefined) throw new QuestionFault(1003, 'the transaction is no transfer of the bridge')
+  const { id, deposit, deposited, delivered, returned } = entry
+  const received = delivered ?? returned
+  const placeOf = ({ chain, txHash: hash }: Place) => ({ chainId: chain.chainId, txHash: hash })
   return {
     transactionId: id,
-    sending: await transactionOf(deposited, sentToken, deposit.amount),
-    receiving:
-      received === undefined ? { chainId: destination.chainId } : await transactionOf(received, gotToken, gotAmount),
-    feeCosts: [],
-    lifiExplorerLink: '',
-    fromAddress: payer,
-    toAddress: fallbackTo,
     tool: TOOL,
-    metadata: { integrator: '' },
-    ...verdict(entry),
+    fromAddress: payerOf(deposit),
+    sending: placeOf(deposited),
+    receiving: received === undefined ? { chainId: Number(deposit.toChainId) } : placeOf(received),
+    status: received === undefined ? 'PENDING' : 'DONE',
+    substatus: substatusOf(entry),
   }
 }
 
-function verdict({ delivered, closed }: Entry): Pick<FullStatusData, 'status' | 'substatus'> {
-  if (delivered !== undefined) {
-    // When the call failed, the wallet got the tokens.
-    return { status: 'DONE', substatus: delivered.isPaid ? 'COMPLETED' : 'PARTIAL' }
-  }
-  if (closed?.kind === 'RETURNED') return { status: 'DONE', substatus: 'REFUNDED' }
-  return { status: 'PENDING', substatus: 'WAIT_DESTINATION_TRANSACTION' }
-}
-
-async function transactionOf(
-  { chain, txHash }: Place,
-  token: BridgeToken | undefined,
-  amount: bigint,
-): Promise<ExtendedTransactionInfo> {
-  const receipt = await chain.client.receipt(txHash)
-  const [gasPrice, gasUsed] = [receipt?.effectiveGasPrice ?? 0n, receipt?.gasUsed ?? 0n]
-  return {
-    txHash,
-    chainId: chain.chainId,
-    txLink: '',
-    amount: amount.toString(),
-    ...(token === undefined ? {} : { token: asToken(chain, token) }),
-    gasPrice: gasPrice.toString(),
-    gasUsed: gasUsed.toString(),
-    gasToken: asToken(chain, chain.coin),
-    gasAmount: (gasPrice * gasUsed).toString(),
-    gasAmountUSD: '',
-    timestamp: await timestampOf(chain, receipt?.blockHash),
-  }
-}
-
-async function timestampOf({ client }: BridgeChain, blockHash: Hex | undefined): Promise<number> {
-  if (blockHash === undefined) return 0
-  const block = await client.rpc.call<{ timestamp: Hex } | null>('eth_getBlockByHash', [blockHash, false])
-  return Number(block?.timestamp ?? 0)
+function substatusOf({ delivered, returned }: Entry): string {
+  // When the call failed, the wallet got the tokens.
+  if (delivered !== undefined) return delivered.isPaid ? 'COMPLETED' : 'PARTIAL'
+  return returned === undefined ? 'WAIT_DESTINATION_TRANSACTION' : 'REFUNDED'
 }

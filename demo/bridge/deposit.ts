@@ -3,14 +3,7 @@
  * as LI.FI's: the escrow the calldata of AcrossFacetV4, the executor the message of ReceiverAcrossV4.
  */
 import type { Address, Hex } from 'viem'
-import {
-  decodeEventLog,
-  encodeAbiParameters,
-  encodeFunctionData,
-  keccak256,
-  parseAbi,
-  parseAbiParameters,
-} from 'viem/utils'
+import { decodeEventLog, encodeFunctionData, parseAbi } from 'viem/utils'
 import {
   ACROSS_DATA,
   type AcrossData,
@@ -22,7 +15,7 @@ import {
 } from '../../src/contracts/lifi-calldata.ts'
 import { type ContractCall, ZERO_ADDRESS } from '../network/demo-contracts.ts'
 
-/** A quote that the relayer signed. Amounts in base units. */
+/** A deposit, as the relayer quoted it. Amounts in base units. */
 export interface Deposit {
   /** Makes every quote unique. */
   transactionId: Hex
@@ -37,25 +30,14 @@ export interface Deposit {
   across: AcrossData
 }
 
-/** The decoded words of a deposit. */
-export interface DepositTerms {
-  payer: Address
-  toToken: Address
-  toAmount: bigint
-  /** Receives what the call leaves over; the payer when the message cannot be decoded. */
-  fallbackTo: Address
-}
-
 /** Seconds after the delivery deadline until the escrow refunds a deposit. */
 const RETURN_AFTER_SEC = 3_600
 
 const DEPOSIT =
   'struct Deposit { bytes32 transactionId; address token; uint256 amount; uint256 toChainId; AcrossV4Data across; }'
-const IDENTITY = parseAbiParameters(['uint256 chainId, address escrow, Deposit deposit', DEPOSIT, ACROSS_DATA])
 const FUNCTIONS = parseAbi([
   ACROSS_DATA,
   DEPOSIT,
-  'function take(Deposit d)',
   'function giveBack(Deposit d)',
   'function deliver(bytes32 id, uint256 until, address token, uint256 amount, bytes message)',
 ])
@@ -63,27 +45,19 @@ const EVENTS = parseAbi([
   ACROSS_DATA,
   DEPOSIT,
   'event Deposited(bytes32 indexed id, Deposit deposit)',
-  'event Taken(bytes32 indexed id)',
   'event Returned(bytes32 indexed id)',
   'event Delivered(address indexed relayer, bytes32 indexed id, bool isPaid)',
 ])
 
-/** The id of a deposit on every chain, computed like the escrow's `idOf`. */
-export function idOfDeposit(chainId: number, escrow: Address, deposit: Deposit): Hex {
-  return keccak256(encodeAbiParameters(IDENTITY, [BigInt(chainId), escrow, deposit]))
-}
-
-/** @param signature - the relayer's signature of the id by `eth_sign` */
-export function encodeDeposit(escrow: Address, deposit: Deposit, signature: Hex): ContractCall {
+export function encodeDeposit(escrow: Address, deposit: Deposit): ContractCall {
   const { transactionId, token, amount, toChainId, across } = deposit
   const bridge = {
     transactionId,
     bridge: 'across',
-    // The only field that has space for the signature.
-    integrator: signature.slice(2).toLowerCase(),
+    integrator: '',
     referrer: ZERO_ADDRESS as EvmAddress,
     sendingAssetId: token as EvmAddress,
-    receiver: termsOf(deposit).payer as EvmAddress,
+    receiver: payerOf(deposit) as EvmAddress,
     minAmount: amount,
     destinationChainId: toChainId,
     hasSourceSwaps: false,
@@ -92,18 +66,13 @@ export function encodeDeposit(escrow: Address, deposit: Deposit, signature: Hex)
   return { to: escrow, data: encodeAcrossDeposit({ bridge, across }), value: isCoin(token) ? amount : 0n }
 }
 
-export function encodeTake(escrow: Address, deposit: Deposit): ContractCall {
-  return { to: escrow, data: encodeFunctionData({ abi: FUNCTIONS, functionName: 'take', args: [deposit] }) }
-}
-
 export function encodeGiveBack(escrow: Address, deposit: Deposit): ContractCall {
   return { to: escrow, data: encodeFunctionData({ abi: FUNCTIONS, functionName: 'giveBack', args: [deposit] }) }
 }
 
 export function encodeDelivery(executor: Address, id: Hex, deposit: Deposit): ContractCall {
-  const { toToken, toAmount } = termsOf(deposit)
-  const { fillDeadline, message } = deposit.across
-  const args = [id, BigInt(fillDeadline), toToken, toAmount, message] as const
+  const { fillDeadline, receivingAssetId, outputAmount, message } = deposit.across
+  const args = [id, BigInt(fillDeadline), addressIn(receivingAssetId), outputAmount, message] as const
   return { to: executor, data: encodeFunctionData({ abi: FUNCTIONS, functionName: 'deliver', args }) }
 }
 
@@ -111,8 +80,7 @@ export function encodeDelivery(executor: Address, id: Hex, deposit: Deposit): Co
 export function withoutCall(deposit: Deposit): Deposit {
   const message = decodeReceiverMessage(deposit.across.message)
   if (message === undefined) return deposit
-  const swaps = message.swaps.map((swap) => ({ ...swap, callData: '0x' as const }))
-  return { ...deposit, across: { ...deposit.across, message: encodeReceiverMessage({ ...message, swaps }) } }
+  return { ...deposit, across: { ...deposit.across, message: encodeReceiverMessage({ ...message, swaps: [] }) } }
 }
 
 /** The first Unix time, in seconds, at which the escrow refunds the deposit. */
@@ -120,22 +88,15 @@ export function returnFrom({ across }: Deposit): number {
   return across.fillDeadline + RETURN_AFTER_SEC
 }
 
-/** The escrow accepts only what the relayer signed, so the words of an address are valid addresses. */
-export function termsOf({ across }: Deposit): DepositTerms {
-  const addressIn = (word: Hex): Address => addressOfWord(word) ?? ZERO_ADDRESS
-  const payer = addressIn(across.refundAddress)
-  return {
-    payer,
-    toToken: addressIn(across.receivingAssetId),
-    toAmount: across.outputAmount,
-    fallbackTo: decodeReceiverMessage(across.message)?.receiver ?? payer,
-  }
-}
+/** The words of quotes are addresses. */
+const addressIn = (word: Hex): Address => addressOfWord(word) ?? ZERO_ADDRESS
+
+export const payerOf = ({ across }: Deposit): Address => addressIn(across.refundAddress)
 
 /** A decoded log of one of the two contracts. */
 export type BridgeEvent =
   | { kind: 'DEPOSITED'; id: Hex; deposit: Deposit }
-  | { kind: 'TAKEN' | 'RETURNED'; id: Hex }
+  | { kind: 'RETURNED'; id: Hex }
   | { kind: 'DELIVERED'; id: Hex; relayer: Address; isPaid: boolean }
 
 export function decodeBridgeLog({ topics, data }: { topics: readonly Hex[]; data: Hex }): BridgeEvent {
@@ -143,8 +104,6 @@ export function decodeBridgeLog({ topics, data }: { topics: readonly Hex[]; data
   switch (event.eventName) {
     case 'Deposited':
       return { kind: 'DEPOSITED', ...event.args }
-    case 'Taken':
-      return { kind: 'TAKEN', ...event.args }
     case 'Returned':
       return { kind: 'RETURNED', ...event.args }
     case 'Delivered':

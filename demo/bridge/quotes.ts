@@ -1,5 +1,5 @@
-import { randomBytes, randomUUID } from 'node:crypto'
-import type { ContractCallsQuoteRequestToAmount, CustomStep, FeeCost, LiFiStep, Token } from '@lifi/types'
+import { randomBytes } from 'node:crypto'
+import type { ContractCallsQuoteRequestToAmount } from '@lifi/types'
 import type { Address, Hex } from 'viem'
 import { decodeAbiParameters, getAddress, isAddress, isHex, parseAbiParameters } from 'viem/utils'
 import { type EvmAddress, encodeReceiverMessage, wordOfAddress } from '../../src/contracts/lifi-calldata.ts'
@@ -7,7 +7,7 @@ import { USUAL_BLOCK_SEC } from '../network/chain-specs.ts'
 import { encodeBalanceOf, encodeLatestRound, ZERO_ADDRESS } from '../network/demo-contracts.ts'
 import { toQuantity } from '../network/rpc.ts'
 import { type BridgeChain, type BridgeToken, tokenAt } from './bridge-chain.ts'
-import { type Deposit, encodeDeposit, idOfDeposit, isCoin } from './deposit.ts'
+import { type Deposit, encodeDeposit, isCoin } from './deposit.ts'
 
 /** The bridge's name in routes and statuses. */
 export const TOOL = 'demo-bridge'
@@ -16,13 +16,10 @@ export const TOOL = 'demo-bridge'
 export class QuestionFault extends Error {
   override readonly name = 'QuestionFault'
   readonly code: 1002 | 1003 | 1011
-  /** LI.FI's tool code, when it is the bridge that has no quote. */
-  readonly toolCode: 'INSUFFICIENT_LIQUIDITY' | undefined
 
-  constructor(code: 1002 | 1003 | 1011, message: string, toolCode?: 'INSUFFICIENT_LIQUIDITY') {
+  constructor(code: 1002 | 1003 | 1011, message: string) {
     super(message)
     this.code = code
-    this.toolCode = toolCode
   }
 }
 
@@ -33,9 +30,9 @@ const DELIVER_WITHIN_SEC = 3_600
 const DURATION_SEC = 2 * USUAL_BLOCK_SEC
 
 /** Measured gas: a deposit of a token that the escrow already holds, the extra gas when it holds none, and a deposit of the native coin. */
-const DEPOSIT_GAS = 122_000n
+const DEPOSIT_GAS = 92_000n
 const FIRST_DEPOSIT_GAS = 17_100n
-const COIN_DEPOSIT_GAS = 104_000n
+const COIN_DEPOSIT_GAS = 74_000n
 /** A delivery to accounts that never held the token, with a platform fee. */
 const DELIVERY_GAS = 147_000n
 
@@ -48,17 +45,16 @@ interface Question {
   fallbackTo: Address
   wanted: bigint
   call: Hex
-  gasLimit: string
 }
 
 /**
- * Answers LI.FI's contract-calls request with a quote signed by the relayer.
+ * Answers LI.FI's contract-calls request with a quote, as far as the service reads it.
  *
  * @param asked - the body of the request, not checked yet
  * @param nowSec - Unix time
  * @throws QuestionFault
  */
-export async function quote(chains: readonly BridgeChain[], asked: unknown, nowSec: number): Promise<LiFiStep> {
+export async function quote(chains: readonly BridgeChain[], asked: unknown, nowSec: number): Promise<object> {
   const question = readQuestion(chains, asked)
   const { source, destination, from, payer } = question
   const [price, head, other] = await Promise.all([priceOf(question), source.client.head(), destination.client.head()])
@@ -66,9 +62,7 @@ export async function quote(chains: readonly BridgeChain[], asked: unknown, nowS
   const quotedSec = Math.max(nowSec, head.timestampSec)
   const deliverUntilSec = Math.max(quotedSec, other.timestampSec) + DELIVER_WITHIN_SEC
   const deposit = depositFor(question, price.amount, { quotedSec, deliverUntilSec })
-  const id = idOfDeposit(source.chainId, source.escrow, deposit)
-  const signature = await source.client.rpc.call<Hex>('eth_sign', [source.relayer, id])
-  const { data, value = 0n } = encodeDeposit(source.escrow, deposit, signature)
+  const { data, value = 0n } = encodeDeposit(source.escrow, deposit)
   const gasLimit = toQuantity(await gasOfDeposit(source, from))
   const transactionRequest = {
     from: payer,
@@ -122,43 +116,33 @@ function randomId(): Hex {
 }
 
 function readQuestion(chains: readonly BridgeChain[], asked: unknown): Question {
-  const question = (
-    typeof asked === 'object' && asked !== null ? asked : {}
-  ) as Partial<ContractCallsQuoteRequestToAmount>
-  const [source, destination] = [chainOf(chains, question.fromChain), chainOf(chains, question.toChain)]
-  check(source !== destination, 'fromChain and toChain are the same')
-  const from = tokenAt(source, textOf(question.fromToken))
-  const to = tokenAt(destination, textOf(question.toToken))
+  const question = (asked ?? {}) as Partial<ContractCallsQuoteRequestToAmount>
+  const { fromAddress: payer, toFallbackAddress: fallbackTo = payer, toAmount, contractCalls } = question
+  const [source, destination] = [question.fromChain, question.toChain].map((id) =>
+    chains.find(({ chainId }) => chainId === Number(id)),
+  )
+  if (source === undefined || destination === undefined || source === destination)
+    throw new QuestionFault(1003, 'fromChain and toChain must be two chains of the bridge')
+  const [from, to] = [tokenAt(source, String(question.fromToken)), tokenAt(destination, String(question.toToken))]
   if (from === undefined || to === undefined)
     throw new QuestionFault(1003, 'fromToken or toToken is not a token of its chain')
   check(!isCoin(to.address), 'toToken is a native coin: the bridge delivers only tokens')
-  const { toAmount, contractCalls } = question
-  check(
-    typeof toAmount === 'string' && /^[1-9]\d{0,37}$/.test(toAmount),
-    'toAmount must be a positive whole number of at most 38 digits',
-  )
-  const [call, ...more] = Array.isArray(contractCalls) ? contractCalls : []
-  check(call !== undefined && more.length === 0, 'contractCalls must contain exactly one call')
-  const isProxy = textOf(call.toContractAddress).toLowerCase() === destination.feeProxy.toLowerCase()
-  check(isProxy, `toContractAddress must be ${destination.feeProxy}`)
-  check(
-    textOf(call.fromTokenAddress).toLowerCase() === to.address.toLowerCase(),
-    'fromTokenAddress of the call must be toToken',
-  )
-  check(call.fromAmount === toAmount, 'fromAmount of the call must be toAmount')
-  check(isHex(call.toContractCallData), 'toContractCallData must be hexadecimal digits after 0x')
-  const payer = addressOf(question.fromAddress, 'fromAddress')
+  check(/^[1-9]\d{0,37}$/.test(String(toAmount)), 'toAmount must be a positive whole number of at most 38 digits')
+  const call = Array.isArray(contractCalls) && contractCalls.length === 1 ? contractCalls[0] : undefined
+  const { feeProxy } = destination
+  const isProxy = String(call?.toContractAddress).toLowerCase() === feeProxy.toLowerCase()
+  check(isProxy && isHex(call?.toContractCallData), `contractCalls must have exactly one call, of ${feeProxy}`)
+  const areWallets = [payer, fallbackTo].every((each) => isAddress(String(each), { strict: false }))
+  check(areWallets, 'fromAddress or toFallbackAddress is not an address')
   return {
     source,
     destination,
     from,
     to,
-    payer,
-    fallbackTo:
-      question.toFallbackAddress === undefined ? payer : addressOf(question.toFallbackAddress, 'toFallbackAddress'),
-    wanted: BigInt(toAmount),
+    payer: getAddress(String(payer)),
+    fallbackTo: getAddress(String(fallbackTo)),
+    wanted: BigInt(String(toAmount)),
     call: call.toContractCallData,
-    gasLimit: textOf(call.toContractGasLimit),
   }
 }
 
@@ -166,22 +150,14 @@ function check(isValid: boolean, fault: string): asserts isValid {
   if (!isValid) throw new QuestionFault(1011, fault)
 }
 
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : ''
-}
+/** What the payer deposits for a delivery, in base units of the source token: its worth, the relayer's fee, and the gas that the relayer pays. */
+type DeliveryPrice = Readonly<Record<'amount' | 'bridgeFee' | 'gasFee', bigint>>
 
-function addressOf(value: unknown, name: string): Address {
-  check(typeof value === 'string' && isAddress(value, { strict: false }), `${name} is not an address`)
-  return getAddress(value)
-}
+/** The relayer's fee in basis points. */
+const BRIDGE_FEE_BPS = 5n
+const BPS = 10_000n
 
-function chainOf(chains: readonly BridgeChain[], id: unknown): BridgeChain {
-  const chain = chains.find(({ chainId }) => String(chainId) === String(id))
-  if (chain === undefined) throw new QuestionFault(1003, `the bridge has no chain ${String(id)}`)
-  return chain
-}
-
-/** Uses the present prices of the feeds of both chains. */
+/** Uses the present prices of the feeds of both chains. All parts are rounded up, so that rounding never costs the relayer. */
 async function priceOf({ source, destination, from, to, wanted }: Question): Promise<DeliveryPrice> {
   const [fromUsd, toUsd, coinUsd, { baseFeePerGas }, held] = await Promise.all([
     readPrice(source, from),
@@ -190,19 +166,13 @@ async function priceOf({ source, destination, from, to, wanted }: Question): Pro
     destination.client.head(),
     readBalance(destination, to, destination.relayer),
   ])
-  if (held < wanted) {
-    throw new QuestionFault(
-      1002,
-      `the bridge holds too little ${to.symbol} on ${destination.name}`,
-      'INSUFFICIENT_LIQUIDITY',
-    )
-  }
-  const priced = {
-    source: { decimals: from.decimals, usd: fromUsd },
-    destination: { decimals: to.decimals, usd: toUsd },
-    coin: { decimals: destination.coin.decimals, usd: coinUsd },
-  }
-  return priceDelivery(priced, { wanted, gasWei: DELIVERY_GAS * (baseFeePerGas + destination.tipPerGas) })
+  if (held < wanted) throw new QuestionFault(1002, `the bridge holds too little ${to.symbol} on ${destination.name}`)
+  const inSource = (amount: bigint, { decimals }: BridgeToken, usd: bigint) =>
+    ceil(amount * usd * 10n ** BigInt(from.decimals), fromUsd * 10n ** BigInt(decimals))
+  const worth = inSource(wanted, to, toUsd)
+  const bridgeFee = ceil(worth * BRIDGE_FEE_BPS, BPS)
+  const gasFee = inSource(DELIVERY_GAS * (baseFeePerGas + destination.tipPerGas), destination.coin, coinUsd)
+  return { amount: worth + bridgeFee + gasFee, bridgeFee, gasFee }
 }
 
 const ROUND = parseAbiParameters('uint80, int256, uint256, uint256, uint80')
@@ -223,97 +193,29 @@ async function gasOfDeposit(source: BridgeChain, from: BridgeToken): Promise<big
   return isFirst ? DEPOSIT_GAS + FIRST_DEPOSIT_GAS : DEPOSIT_GAS
 }
 
-function describe(question: Question, price: DeliveryPrice): LiFiStep {
-  const { source, destination, from, to, payer, fallbackTo, wanted, call, gasLimit } = question
-  const [fromToken, toToken] = [asToken(source, from), asToken(destination, to)]
-  const action = {
-    fromChainId: source.chainId,
-    fromAmount: price.amount.toString(),
-    fromToken,
-    fromAddress: payer,
-    toChainId: destination.chainId,
-    toToken,
-    toAddress: fallbackTo,
-  }
-  const estimate = {
+function describe({ source, destination, from, to, payer, wanted }: Question, price: DeliveryPrice) {
+  const fromToken = { ...from, chainId: source.chainId }
+  const [fromAmount, toAmount] = [String(price.amount), String(wanted)]
+  const feeCost = (name: string, fee: bigint) => ({ name, token: fromToken, amount: String(fee), included: true })
+  return {
     tool: TOOL,
-    fromAmount: price.amount.toString(),
-    toAmount: wanted.toString(),
-    toAmountMin: wanted.toString(),
-    approvalAddress: isCoin(from.address) ? ZERO_ADDRESS : source.escrow,
-    executionDuration: DURATION_SEC,
-    feeCosts: [
-      feeCost('Relayer fee', 'Fee of the relayer', fromToken, price.bridgeFee, price.amount),
-      feeCost('Destination gas', 'Gas of the delivery', fromToken, price.gasFee, price.amount),
-    ],
-    gasCosts: [],
-  }
-  const custom: CustomStep = {
-    id: randomUUID(),
-    type: 'custom',
-    tool: 'custom',
-    toolDetails: { key: 'custom', name: 'Contract call', logoURI: '' },
     action: {
-      ...action,
-      toContractAddress: destination.feeProxy,
-      toContractCallData: call,
-      toFallbackAddress: fallbackTo,
-      callDataGasLimit: gasLimit,
+      fromChainId: source.chainId,
+      fromAmount,
+      fromToken,
+      fromAddress: payer,
+      toChainId: destination.chainId,
+      toToken: { ...to, chainId: destination.chainId },
     },
-    estimate,
+    estimate: {
+      fromAmount,
+      toAmount,
+      toAmountMin: toAmount,
+      approvalAddress: isCoin(from.address) ? ZERO_ADDRESS : source.escrow,
+      executionDuration: DURATION_SEC,
+      feeCosts: [feeCost('Relayer fee', price.bridgeFee), feeCost('Destination gas', price.gasFee)],
+    },
   }
-  const toolDetails = { key: TOOL, name: 'Bridge of the demo', logoURI: '' }
-  return { id: randomUUID(), type: 'lifi', tool: TOOL, toolDetails, action, estimate, includedSteps: [custom] }
-}
-
-/** A token in LI.FI's form. Its price stands beside the quote's amounts, not here. */
-export function asToken({ chainId }: BridgeChain, { symbol, address, decimals }: BridgeToken): Token {
-  return { chainId, address, symbol, decimals, name: symbol, priceUSD: '' }
-}
-
-function feeCost(name: string, description: string, token: Token, amount: bigint, whole: bigint): FeeCost {
-  const percentage = (Number((amount * 1_000_000n) / whole) / 1_000_000).toString()
-  return { name, description, token, amount: amount.toString(), amountUSD: '', percentage, included: true }
-}
-
-/** A token with its price. */
-interface Priced {
-  readonly decimals: number
-  /** Price of one token in US dollars with 8 decimals. */
-  readonly usd: bigint
-}
-
-/** What the payer deposits for a delivery, in base units of the source token; `amount` is the sum of the other fields. */
-interface DeliveryPrice {
-  readonly amount: bigint
-  /** The value of the delivered amount. */
-  readonly worth: bigint
-  /** The relayer's fee. */
-  readonly bridgeFee: bigint
-  /** The gas of the delivery, which the relayer pays. */
-  readonly gasFee: bigint
-}
-
-/** The relayer's fee in basis points. */
-const BRIDGE_FEE_BPS = 5n
-const BPS = 10_000n
-
-/**
- * Prices the delivery of an exact amount. All parts are rounded up, so that rounding never costs the relayer.
- *
- * @param wanted - base units to deliver
- * @param gasWei - cost of the delivery in the destination's native coin
- */
-function priceDelivery(
-  { source, destination, coin }: { source: Priced; destination: Priced; coin: Priced },
-  { wanted, gasWei }: { wanted: bigint; gasWei: bigint },
-): DeliveryPrice {
-  const inSource = (amount: bigint, token: Priced) =>
-    ceil(amount * token.usd * 10n ** BigInt(source.decimals), source.usd * 10n ** BigInt(token.decimals))
-  const worth = inSource(wanted, destination)
-  const bridgeFee = ceil(worth * BRIDGE_FEE_BPS, BPS)
-  const gasFee = inSource(gasWei, coin)
-  return { amount: worth + bridgeFee + gasFee, worth, bridgeFee, gasFee }
 }
 
 function ceil(dividend: bigint, divisor: bigint): bigint {

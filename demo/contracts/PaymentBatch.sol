@@ -9,7 +9,7 @@ contract PaymentBatch {
         bytes data;
     }
 
-    function run(Call[] calldata calls) external payable {
+    function run(Call[] calldata calls) public payable virtual {
         for (uint256 i = 0; i < calls.length; i++) {
             (bool ok, bytes memory answer) = calls[i].target.call{value: calls[i].value}(calls[i].data);
             if (!ok) assembly { revert(add(answer, 32), mload(answer)) }
