@@ -26,17 +26,15 @@ import type { BlockHeader } from './network/chain-client.ts'
 import { type Clock, createClock } from './network/clock.ts'
 import { type DemoChain, type DemoNetwork, GENESIS_DAYS_AGO, readGenesis, startNetwork } from './network/network.ts'
 import { createPayableRequestKeeper } from './payable-requests.ts'
-import { createPendingRequestKeeper, type PendingRequestKeeper } from './pending-request.ts'
 import { createWalletCalls } from './wallets/wallet-calls.ts'
 
 const DAY_SEC = 86_400
 /** The history is followed by the payments of the requests in demo.json, and by empty blocks until those are final. */
 const HISTORY_ENDS_SEC_AGO = 2_700
 const SEEDS_PAID_SEC_AGO = 1_800
-const PENDING_CHAIN = 'POLYGON'
 /** How long payer, bridge and clocks may take to end. */
 const STOP_GRACE_MS = 5_000
-/** How often the pending request is looked at. */
+/** How often the requests to pay are looked at. */
 const KEEP_EVERY_MS = 10_000
 
 export type Demo = Awaited<ReturnType<typeof startDemo>>
@@ -103,7 +101,7 @@ function createRun(
   const { logger, now } = context
   const { chains } = network
   let clocks: readonly Clock[] = []
-  let seeded: { requests: DemoRequests; keeper: PendingRequestKeeper } | undefined
+  let seeded: DemoRequests | undefined
   const described = Promise.withResolvers<DemoFile>()
   const stopping = new AbortController()
   let paying: Promise<void> = Promise.resolve()
@@ -119,33 +117,27 @@ function createRun(
       )
       // Prices are as old as the last run; conversions would be refused until the feeds move.
       await Promise.all(clocks.map((clock) => clock.mineNow()))
-      const keeper = createKeeper(chains, clocks, { requests, now })
-      await keeper.keep()
       for (const clock of clocks) clock.start()
       bridge.relay()
-      seeded = { requests, keeper }
+      seeded = requests
     },
 
     /** Writes demo.json and starts the live payer. @returns the content of demo.json */
     async live(access: Pick<DemoFile, 'baseUrl' | 'apiKey' | 'publishableKey'>): Promise<DemoFile> {
       if (!seeded) throw new Error('call seed() before live()')
-      const { requests, keeper } = seeded
+      const requests = seeded
       const seeds = inListedOrder(plans.flatMap((plan) => plan.seeds))
       const payable = createPayableRequestKeeper(chains, { requests, now })
       const write = async (): Promise<DemoFile> => {
-        const listed = [...seeds, pending, ...toPay]
+        const listed = [...seeds, ...toPay]
         const file = describeDemo({ ...access, bridgeUrl: bridge.url }, { chains, requests: listed, toPay: toPay[0] })
         await writeDemoFile(context.dataDir, file)
         described.resolve(file)
         return file
       }
-      let pending = await keeper.keep()
       let toPay = await payable.keep()
       const file = await write()
-      const payer = createLivePayer(
-        chains.filter(({ spec }) => spec.name !== PENDING_CHAIN),
-        { requests, madeAtSec: plans[0]?.madeAtSec ?? 0, now, logger },
-      )
+      const payer = createLivePayer(chains, { requests, madeAtSec: plans[0]?.madeAtSec ?? 0, now, logger })
       const paid = repeat(
         stopping.signal,
         logger,
@@ -157,10 +149,9 @@ function createRun(
         logger,
         () => KEEP_EVERY_MS,
         async () => {
-          const before = [pending, ...toPay]
-          pending = await keeper.keep()
+          const before = toPay
           toPay = await payable.keep()
-          const fresh = [pending, ...toPay].filter((request) => !before.includes(request))
+          const fresh = toPay.filter((request) => !before.includes(request))
           if (fresh.length === 0) return
           await write()
           const paymentReferences = fresh.map(({ terms }) => referenceOf(terms))
@@ -257,17 +248,6 @@ async function markComplete(chain: DemoChain): Promise<void> {
     genesisHash: genesis.hash,
     genesisTimeSec: genesis.timestampSec,
   })
-}
-
-function createKeeper(
-  chains: readonly DemoChain[],
-  clocks: readonly Clock[],
-  context: { requests: DemoRequests; now: () => Date },
-): PendingRequestKeeper {
-  const place = chains.findIndex((chain) => chain.spec.name === PENDING_CHAIN)
-  const [chain, clock] = [chains[place], clocks[place]]
-  if (!chain || !clock) throw new Error(`the demo has no chain ${PENDING_CHAIN}`)
-  return createPendingRequestKeeper(chain, { ...context, clock })
 }
 
 /** Runs a step again and again until it is stopped, each after a wait. A failed step is logged, and the next one runs all the same. */

@@ -1,7 +1,4 @@
-/**
- * The live payer: at the rate of the history it creates a request and pays it, on every chain but the one whose payments keep a request
- * pending.
- */
+/** The live payer: at the rate of the history it creates a request and pays it. */
 import type { Hex } from 'viem'
 import type { Logger } from '../src/domain/logger.ts'
 import type { DemoRequests } from './history/demo-requests.ts'
@@ -12,7 +9,7 @@ import { waitSec } from './history/trade.ts'
 import { assertSucceeded } from './network/chain-client.ts'
 import type { DemoChain } from './network/network.ts'
 
-/** The first payment comes soon, so that somebody who has just started the demo sees one arrive. */
+/** The first payment comes soon, so that somebody who has just started the demo sees one arrive, and stays pending on the slowest chain. */
 const FIRST_AFTER_MS = 15_000
 
 interface Context {
@@ -40,7 +37,9 @@ export function createLivePayer(chains: readonly DemoChain[], { requests, madeAt
 
   function pickChain(): DemoChain {
     let place = random.next() * share
-    const found = chains.find(({ spec }) => (place -= spec.tradeShare) < 0) ?? chains[0]
+    const [slowest] = chains.toSorted((a, b) => b.spec.finalityDepth - a.spec.finalityDepth)
+    const picked = chains.find(({ spec }) => (place -= spec.tradeShare) < 0)
+    const found = lastPaid.size === 0 ? slowest : (picked ?? slowest)
     if (found === undefined) throw new RangeError('there is no chain to pay on')
     return found
   }

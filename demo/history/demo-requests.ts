@@ -41,13 +41,8 @@ export interface DemoRequests {
    * requests again, which changes nothing.
    */
   create(terms: readonly DemoRequestTerms[]): Promise<void>
-  /**
-   * Finds those of the requests that nobody is to pay any more: cancelled, expired, or paid in part or in whole. One that is not stored is open.
-   *
-   * @param requestIds - at most 100
-   * @returns their ids
-   */
-  findClosed(requestIds: readonly string[]): Promise<ReadonlySet<string>>
+  /** Whether nobody is to pay a request any more: it is cancelled, expired, or paid in part or in whole. One that is not stored is open. */
+  isClosed(requestId: string): Promise<boolean>
 }
 
 /** What a request asks for: `['24.5', 'USDC', 'ETHEREUM']`. */

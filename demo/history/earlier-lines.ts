@@ -37,21 +37,14 @@ export function* earlierLines(chains: readonly EarlierChain[], days: number): Ge
   const plans = chains.map(({ spec, people, beginsSec, madeAtSec }) =>
     planEarlierPayments(spec, people, { toSec: beginsSec, days, madeAtSec }),
   )
-  const heads = plans.map((plan) => plan.next())
+  const heads = plans.map((plan) => ({ plan, head: plan.next() }))
+  const timeOf = ({ head }: (typeof heads)[number]) => (head.done ? 0 : head.value.timestamp.getTime())
   for (;;) {
-    const latest = heads.reduce((best, { done }, at) => (done || isLater(heads[best], heads[at]) ? best : at), 0)
-    const head = heads[latest]
-    if (head === undefined || head.done) return
-    yield Buffer.from(`${formatPaymentLine(head.value)}\n`)
-    heads[latest] = (plans[latest] as Generator<Payment>).next()
+    const latest = heads.reduce((best, each) => (timeOf(each) > timeOf(best) ? each : best))
+    if (latest.head.done) return
+    yield Buffer.from(`${formatPaymentLine(latest.head.value)}\n`)
+    latest.head = latest.plan.next()
   }
-}
-
-type Head = IteratorResult<Payment> | undefined
-
-function isLater(one: Head, other: Head): boolean {
-  if (one === undefined || one.done || other === undefined || other.done) return false
-  return one.value.timestamp >= other.value.timestamp
 }
 
 /** A name for the lines of these chains; other lines have another name. */

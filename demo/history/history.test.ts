@@ -8,7 +8,6 @@ const address = (place: number): `0x${string}` => `0x${place.toString(16).padSta
 
 const PEOPLE: DemoPeople = {
   deployer: address(1),
-  pendingPayer: address(3),
   spoofer: address(4),
   feeCollector: address(5),
   relayer: address(11),

@@ -29,8 +29,6 @@ export interface PlannedPayment {
   conversion: boolean
   /** For a payment in coins: uses the newer of the proxy's two functions. */
   exact: boolean
-  /** A token that is not in the chains file: the spoofer's. */
-  token?: Address
 }
 
 export function decimalsOf(spec: DemoChainSpec, symbol: string): number {
@@ -59,7 +57,7 @@ export function encodePlannedPayment(spec: DemoChainSpec, deployed: Deployed, pl
   const { amount, feeAmount, feeAddress, paymentReference, exact } = planned
   const common = { to: planned.payee as Address, paymentReference, amount, feeAmount, feeAddress }
   const { symbol, atSec } = planned
-  const token = symbol === spec.native.symbol ? undefined : (planned.token ?? tokenAddress(deployed, symbol))
+  const token = symbol === spec.native.symbol ? undefined : tokenAddress(deployed, symbol)
   if (!planned.conversion)
     return encodePayment(deployed, token ? { ...common, kind: 'ERC20', token } : { ...common, kind: 'NATIVE', exact })
   // 5 % above the present price; the payer keeps what is left over.

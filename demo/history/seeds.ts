@@ -1,11 +1,10 @@
 /**
  * The requests that demo.json offers, with the payments that bring each into its documented state. The demo never pays them
- * again, so they keep that state. The request with the pending payment is in pending-request.ts.
+ * again, so they keep that state.
  */
 import { parseAmount } from '../../src/domain/decimal.ts'
 import type { DemoChainSpec } from '../network/chain-specs.ts'
 import { FIAT_DECIMALS, ZERO_ADDRESS } from '../network/demo-contracts.ts'
-import { worthlessToken } from '../network/funding.ts'
 import type { DemoPeople } from '../network/people.ts'
 import { type Asked, type DemoRequestTerms, draftTerms, referenceOf } from './demo-requests.ts'
 import { decimalsOf, type PlannedPayment } from './planned-payment.ts'
@@ -23,7 +22,7 @@ interface SeedDraft {
   invoice?: 'USD'
   /** The amounts of its payments. */
   paid?: readonly string[]
-  /** Also sends events that look like payments but are none. */
+  /** The spoofer pays themselves: the proxy emits its event for that too. */
   spoofed?: boolean
   /** Why nobody is to pay it any more. */
   closed?: 'EXPIRED' | 'CANCELLED'
@@ -77,9 +76,7 @@ const SEEDS: readonly SeedDraft[] = [
     name: 'spoofed',
     asks: ['1000', 'USDC', 'ETHEREUM'],
     spoofed: true,
-    says:
-      'Open, although a spoofer sent a worthless "USDC" to the payee and real USDC to their own wallet under its reference: ' +
-      'neither counts.',
+    says: 'Open, although a spoofer sent USDC to their own wallet under its reference.',
   },
   // After all others, since the place decides on payer, payee and time.
   {
@@ -144,18 +141,10 @@ function planSeed(
     conversion: draft.invoice !== undefined,
     exact: true,
   })
-  const genuine = (draft.paid ?? []).map(payment)
-  const payments = draft.spoofed ? [...genuine, ...spoofs(payment(asked, 0), people)] : genuine
+  const { spoofer } = people
+  const spoofed = draft.spoofed ? [{ ...payment(asked, 0), payer: spoofer, payee: spoofer }] : []
+  const payments = [...(draft.paid ?? []).map(payment), ...spoofed]
   return { name: draft.name, says: draft.says, terms, payments }
-}
-
-/** The payee gets a worthless token, and the spoofer pays themselves the real one: for both the real proxy emits its event. */
-function spoofs(payment: PlannedPayment, people: DemoPeople): PlannedPayment[] {
-  const spoof = { ...payment, payer: people.spoofer }
-  return [
-    { ...spoof, token: worthlessToken(people.spoofer) },
-    { ...spoof, atSec: spoof.atSec + 5, payee: people.spoofer },
-  ]
 }
 
 /** @throws RangeError when it has more decimals than its unit */

@@ -35,9 +35,7 @@ export const USUAL_BLOCK_SEC = 10
 export const MAX_UNSAVED_BLOCKS = 5
 /** Deeper than what a kill can lose, and final in about a minute. */
 const QUICK_FINALITY = MAX_UNSAVED_BLOCKS + 1
-/**
- * One chain is slow, as in reality: about 20 minutes. The request with the pending payment is on it.
- */
+/** One chain is slow, as in reality: about 20 minutes. */
 const SLOW = { finalityDepth: 120 }
 
 /** @param decimals - of Circle's and Tether's dollars on the real chain */

@@ -1,6 +1,5 @@
 /** Coins and tokens for the accounts of a fresh demo chain, and the approvals that their payments need. */
 import type { Address } from 'viem'
-import { getContractAddress } from 'viem/utils'
 import { assertAllSucceeded, type ChainClient, type Sending } from './chain-client.ts'
 import type { DemoChainSpec } from './chain-specs.ts'
 import {
@@ -23,7 +22,7 @@ const PAYER_COINS = 100_000_000n
 
 /** Tokens to mint: plenty for payers, and for the wallets exactly what demo.json says. */
 export function mintsForPeople(spec: DemoChainSpec, deployed: Deployed, people: DemoPeople): readonly ContractCall[] {
-  const payers = [...people.payers, people.pendingPayer, people.spoofer, people.relayer]
+  const payers = [...people.payers, people.spoofer, people.relayer]
   const forPayers = deployed.tokens.flatMap((token) =>
     payers.map((payer) => encodeMint(token.address, payer, PAYER_TOKENS * 10n ** BigInt(token.decimals))),
   )
@@ -46,22 +45,22 @@ export async function supplyPeople(
   deployed: Deployed,
   people: DemoPeople,
 ): Promise<void> {
-  const { deployer, pendingPayer, spoofer, relayer, payers, wallets } = people
+  const { deployer, spoofer, relayer, payers, wallets } = people
   const coinsOf = (wallet: DemoPeople['wallets'][number]) =>
     wallet.holds.find((holding) => holding.chain === spec.name)?.coins ?? 0
   const balances: readonly (readonly [Address, bigint])[] = [
-    ...[deployer, pendingPayer, spoofer, relayer, ...payers].map((payer) => [payer, PAYER_COINS * COIN] as const),
+    ...[deployer, spoofer, relayer, ...payers].map((payer) => [payer, PAYER_COINS * COIN] as const),
     ...[people.feeCollector, ...people.payees].map((recipient) => [recipient, 0n] as const),
     ...wallets.map((wallet) => [wallet.address, BigInt(coinsOf(wallet)) * COIN] as const),
   ]
   await client.rpc.callAll(balances.map(([address, wei]) => ['anvil_setBalance', [address, toQuantity(wei)]]))
   await delegateWallets(client, people)
-  const hashes = await client.sendAll([...approvalsOf(deployed, people), ...firstOfSpoofer(deployed, spoofer)])
+  const hashes = await client.sendAll(approvalsOf(deployed, people))
   await client.mine({ baseFeePerGas: spec.baseFeePerGas })
   await assertAllSucceeded(client, hashes)
 }
 
-/** The first transactions of the payers and the relayer. */
+/** The first transactions of the payers, the spoofer and the relayer. */
 function approvalsOf({ tokens, contracts, bridge }: Deployed, people: DemoPeople): readonly Sending[] {
   const approve = (from: Address, spenders: readonly Address[]): Sending[] =>
     tokens
@@ -69,7 +68,7 @@ function approvalsOf({ tokens, contracts, bridge }: Deployed, people: DemoPeople
       .map((call, nonce) => ({ from, call, options: { nonce } }))
   const proxies = [contracts.erc20FeeProxy, contracts.erc20ConversionProxy]
   return [
-    ...[...people.payers, people.pendingPayer].flatMap((payer) => approve(payer, proxies)),
+    ...[...people.payers, people.spoofer].flatMap((payer) => approve(payer, proxies)),
     ...(bridge === undefined ? [] : approve(people.relayer, [bridge.executor])),
   ]
 }
@@ -84,23 +83,4 @@ async function delegateWallets({ rpc }: ChainClient, { wallets }: DemoPeople): P
       .filter(({ batches }) => batches === true)
       .map(({ address }) => ['anvil_setCode', [address, DELEGATED_CODE]] as const),
   ])
-}
-
-/** The spoofer's first transactions: a worthless token with the symbol USDC, and the proxy's approval to pull it. */
-function firstOfSpoofer(deployed: Deployed, spoofer: Address): readonly Sending[] {
-  const { erc20FeeProxy } = deployed.contracts
-  const worthless = worthlessToken(spoofer)
-  const real = deployed.tokens.find((token) => token.symbol === 'USDC')
-  const calls = [
-    { data: encodeCreation('DemoToken', ['USD Coin', 'USDC', 6]) },
-    encodeMint(worthless, spoofer, PAYER_TOKENS),
-    encodeApprove(worthless, erc20FeeProxy, MAX_UINT256),
-    ...(real ? [encodeApprove(real.address, erc20FeeProxy, MAX_UINT256)] : []),
-  ]
-  return calls.map((call, nonce) => ({ from: spoofer, call, options: { nonce, gas: 2_000_000n } }))
-}
-
-/** The address of the spoofer's "USDC". */
-export function worthlessToken(spoofer: Address): Address {
-  return getContractAddress({ from: spoofer, nonce: 0n })
 }

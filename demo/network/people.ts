@@ -117,7 +117,6 @@ export async function readPeople(rpc: Rpc) {
   }
   return {
     deployer: at(DEPLOYER_PLACE),
-    pendingPayer: at(2),
     spoofer: at(SPOOFER_PLACE),
     feeCollector: at(4),
     payers: [5, 6, 7, 8, 9, 10].map(at) as readonly Address[],

@@ -21,7 +21,7 @@ const run = promisify(execFile)
 const LOCK_WAIT_SEC = 5
 
 /** Increment when the content of the demo's chains changes, so that older chains are created again. */
-export const LAYOUT_VERSION = 8
+export const LAYOUT_VERSION = 9
 
 /** Identifies a complete chain, with contracts and history. */
 export interface ChainRecord {

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { decodeAbiParameters, type Hex, keccak256 } from 'viem'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { referenceOf } from '../../demo/history/demo-requests.ts'
 import { createLivePayer } from '../../demo/live-payer.ts'
 import { DEMO_CHAINS, MAX_UNSAVED_BLOCKS } from '../../demo/network/chain-specs.ts'
 import { type Clock, createClock } from '../../demo/network/clock.ts'
@@ -11,7 +10,6 @@ import { encodeLatestRound } from '../../demo/network/demo-contracts.ts'
 import { type DemoChain, type DemoNetwork, startNetwork } from '../../demo/network/network.ts'
 import { toQuantity } from '../../demo/network/rpc.ts'
 import { usdPrice } from '../../demo/network/wandering-prices.ts'
-import { createPendingRequestKeeper } from '../../demo/pending-request.ts'
 import { recordLogs } from '../support/logs.ts'
 import { recordRequests } from './demo-requests.ts'
 
@@ -106,24 +104,6 @@ describe('a demo chain whose clock the test moves', () => {
     expect(new Set(events.map(({ topics: [, topic] }) => topic))).toEqual(new Set(topics))
     expect(topics).toHaveLength(30)
     expect(logs.records.filter((record) => record.level === 'warn')).toEqual([])
-  })
-
-  it('keeps the same pending request for five sixths of the blocks to finality, then creates another', async () => {
-    const requests = recordRequests()
-    const keeper = createPendingRequestKeeper(chain, { requests, clock, now })
-    const first = await keeper.keep()
-    const most = (chain.spec.finalityDepth * 5) / 6
-    for (let block = 1; block < most; block++) await clock.mineNow()
-    expect(await keeper.keep()).toBe(first)
-
-    const restarted = createPendingRequestKeeper(chain, { requests: recordRequests(), clock, now })
-    expect(referenceOf((await restarted.keep()).terms)).toBe(referenceOf(first.terms))
-
-    await clock.mineNow()
-    const second = await keeper.keep()
-    expect(referenceOf(second.terms)).not.toBe(referenceOf(first.terms))
-    expect([...requests.byReference.keys()]).toEqual([referenceOf(first.terms), referenceOf(second.terms)])
-    expect(await keeper.keep()).toBe(second)
   })
 
   it('names the chain whose node was killed', async () => {

@@ -17,7 +17,7 @@ export function recordRequests(): RecordedRequests {
       }
       return Promise.resolve()
     },
-    findClosed: () => Promise.resolve(new Set()),
+    isClosed: () => Promise.resolve(false),
   }
 }
 

@@ -11,7 +11,6 @@ import { caip2Of } from '../../domain/chain.ts'
 import type { Logger } from '../../domain/logger.ts'
 import { importPayments } from '../../imports/import-payments.ts'
 import { importLines } from '../../imports/lines/import-lines.ts'
-import type { RequestWithBalance } from '../../requests/sql/request-repository.ts'
 import { forgetChain } from '../../store/forget-chain.ts'
 import { readSetting, writeSettingOnce } from '../../store/settings-repository.ts'
 import type { CommandContext } from '../shared/command.ts'
@@ -161,10 +160,9 @@ async function createDemoRequests(knex: Knex, { requests }: Service): Promise<De
         account,
         entries.map(({ createdAt, cancelledAt, ...terms }) => ({ terms, createdAt, cancelledAt })),
       ),
-    async findClosed(requestIds) {
-      const { requests: stored } = await requests.list(account, { requestId: requestIds, limit: requestIds.length })
-      const isClosed = ({ balance }: RequestWithBalance) => balance.status !== 'OPEN'
-      return new Set(stored.filter(isClosed).map(({ request }) => request.requestId))
+    async isClosed(requestId) {
+      const { requests: stored } = await requests.list(account, { requestId: [requestId], limit: 1 })
+      return stored.some(({ balance }) => balance.status !== 'OPEN')
     },
   }
 }

@@ -187,3 +187,14 @@ export async function freePort(): Promise<number> {
   await new Promise((resolve) => server.close(resolve))
   return port
 }
+
+/** Pays a request on the chain whose payments stay pending for twenty minutes. @returns its payment reference and the id of the payment */
+export async function payPending({ call, facts }: Pick<Screens, 'call' | 'facts'>) {
+  const currency = 'USDC-POLYGON'
+  const payee = facts.wallets.shallowPool?.address
+  const terms = { payee, amount: '1.25', invoiceCurrency: currency, paymentCurrency: currency }
+  const { paymentReference } = await call<{ paymentReference: string }>('/v1/request', terms)
+  const asked = { paymentReference, wallet: 'direct', route: 'REQUEST_NETWORK_PAYMENT' }
+  const { payments } = await call<{ payments: readonly { id: string }[] }>('/v1/demo/pay', asked)
+  return { paymentReference, id: payments[0]?.id ?? '' }
+}

@@ -1,7 +1,7 @@
 /** The checkout page: payments of each kind with the wallets of the demo, each state in its words, wallets that fail. */
 import type { Page } from 'playwright-core'
 import { expect, it, vi } from 'vitest'
-import { findBarriers, isTooWide, picture, type Screens } from './open-screens.ts'
+import { findBarriers, isTooWide, payPending, picture, type Screens } from './open-screens.ts'
 
 interface Terms {
   readonly amount: string
@@ -175,7 +175,8 @@ function sayEachState(screens: () => Screens): void {
       /Payment complete The payment is final.*refund the overpayment: 30 USDC/,
     )
     expect(await wordsOf(seeded('Partially paid'))).toMatch(/180 USDC.*120 USDC \/ 300 USDC.*Choose a wallet/)
-    expect(await wordsOf(seeded('Pending'))).toMatch(/not final yet.*Do not pay again/)
+    const pending = await payPending(screens())
+    expect(await wordsOf(pending.paymentReference)).toMatch(/not final yet.*Do not pay again/)
     expect(await wordsOf(cancelled)).toMatch(/Cancelled.*Do not send anything/)
     await page.getByRole('heading', { name: 'The shop has cancelled this request' }).waitFor()
     await page.goto(facts.baseUrl + linkOf(screens(), expired))

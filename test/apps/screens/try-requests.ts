@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
-import { findBarriers, isTooWide, type Screens } from './open-screens.ts'
+import { findBarriers, isTooWide, payPending, type Screens } from './open-screens.ts'
 
 interface StoredRequest {
   readonly paymentReference: string
@@ -327,7 +327,7 @@ function tryPayment(screens: () => Screens, findPayment: (filter: string) => Pro
   })
 
   it('counts the confirmations of a pending payment while it is looked at', async () => {
-    const id = await findPayment('status=PENDING')
+    const { id } = await payPending(screens())
     const page = await screens().open(`/console/payments/${id}`)
     const count = async () => Number.parseInt(await page.locator('.confirmations [role="status"]').innerText(), 10)
     const before = await count()

@@ -1,7 +1,7 @@
 /** "Why can't they pay?" and "Chains": each kind of answer, bad input, the refresh, and events that count as nothing. */
 import type { Page, Request } from 'playwright-core'
 import { expect, it } from 'vitest'
-import { findBarriers, isTooWide, picture, type Screens } from './open-screens.ts'
+import { findBarriers, isTooWide, payPending, picture, type Screens } from './open-screens.ts'
 
 /** What the wallets of the demo say fits its oldest open request in this currency. */
 const CURRENCY = 'USDC-ETHEREUM'
@@ -91,6 +91,7 @@ function tryAnswers(screens: () => Screens): void {
     ['status=PAID', 'direct', /already paid/],
     ['status=PENDING', 'direct', /Do not pay again/],
   ])('says of a request with %s to the wallet %s: %s', async (query, wallet, says) => {
+    if (query === 'status=PENDING') await payPending(screens())
     const page = await screens().open(ask(screens(), await findRequest(screens(), query), wallet))
     await heading(page, says).waitFor()
     await expectNoBarriers(page)
