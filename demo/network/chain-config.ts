@@ -4,15 +4,6 @@ import { type Address, parseAddress } from '../../src/domain/address.ts'
 import { FEED_HEARTBEAT_SEC, POOL_TOKEN_BETWEEN, USUAL_BLOCK_SEC } from './chain-specs.ts'
 import type { Deployed } from './deployment.ts'
 
-/** Request's versions of the deployed contracts. */
-const VERSIONS = {
-  erc20FeeProxy: '0.2.0',
-  ethereumFeeProxy: '0.2.0',
-  erc20Conversion: '0.1.2',
-  ethConversion: '0.2.1',
-  swapToPay: '0.4.0',
-  batchPayments: '0.1.0',
-}
 const COIN_DECIMALS = 18
 /** Request's contracts are deployed in the first block after the genesis. */
 const CREATION_BLOCK = 1
@@ -46,18 +37,7 @@ export function describeChain(
       heartbeatSeconds: FEED_HEARTBEAT_SEC,
       ...(token.behaviour === 'TETHER' ? { approveReset: true } : {}),
     })),
-    contracts: [
-      { kind: 'ERC20_FEE_PROXY', version: VERSIONS.erc20FeeProxy, address: contracts.erc20FeeProxy },
-      { kind: 'ETHEREUM_FEE_PROXY', version: VERSIONS.ethereumFeeProxy, address: contracts.ethereumFeeProxy },
-      { kind: 'ERC20_CONVERSION_PROXY', version: VERSIONS.erc20Conversion, address: contracts.erc20ConversionProxy },
-      { kind: 'ETH_CONVERSION_PROXY', version: VERSIONS.ethConversion, address: contracts.ethConversionProxy },
-      { kind: 'BATCH_PAYMENTS', version: VERSIONS.batchPayments, address: contracts.batchPayments },
-      ...(exchange ? [{ kind: 'ERC20_SWAP_TO_PAY', version: VERSIONS.swapToPay, address: exchange.swapToPay }] : []),
-    ].map((contract) => ({
-      ...contract,
-      address: canonical(contract.address),
-      fromBlock: contract.kind === 'ERC20_SWAP_TO_PAY' ? EXCHANGE_BLOCK : CREATION_BLOCK,
-    })) as ChainConfig['contracts'],
+    contracts: contractsOf(deployed),
     conversion: {
       path: canonical(contracts.conversionPath),
       paths: [...tokens, native].map(({ symbol }) => ({
@@ -82,6 +62,22 @@ export function describeChain(
     finality: { useFinalizedTag: false, depth: spec.finalityDepth },
     blockTimeSeconds: USUAL_BLOCK_SEC,
   }
+}
+
+/** With Request's versions of them. */
+function contractsOf({ contracts, exchange }: Deployed): ChainConfig['contracts'] {
+  const rows = [
+    ['ERC20_FEE_PROXY', '0.2.0', contracts.erc20FeeProxy],
+    ['ETHEREUM_FEE_PROXY', '0.2.0', contracts.ethereumFeeProxy],
+    ['ERC20_CONVERSION_PROXY', '0.1.2', contracts.erc20ConversionProxy],
+    ['ETH_CONVERSION_PROXY', '0.2.1', contracts.ethConversionProxy],
+    ['BATCH_PAYMENTS', '0.1.0', contracts.batchPayments],
+    ['ERC20_SWAP_TO_PAY', '0.4.0', exchange?.swapToPay],
+  ] as const
+  return rows.flatMap(([kind, version, address]) => {
+    const fromBlock = kind === 'ERC20_SWAP_TO_PAY' ? EXCHANGE_BLOCK : CREATION_BLOCK
+    return address === undefined ? [] : [{ kind, version, address: canonical(address), fromBlock }]
+  })
 }
 
 /** The escrow takes the place of LI.FI's diamond, the executor that of its receiver and of the receiver's own executor. */

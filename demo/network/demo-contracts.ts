@@ -158,5 +158,5 @@ export const DELEGATED_CODE: Hex = `0xef0100${DEMO_ACCOUNT_ADDRESS.slice(2)}`
 export function encodeExecute(
   calls: readonly { readonly target: Address; readonly value: bigint; readonly data: Hex }[],
 ): Hex {
-  return encodeFunctionData({ abi: contractNamed('DemoAccount').abi, functionName: 'execute', args: [calls] })
+  return encodeFunctionData({ abi: contractNamed('DemoAccount').abi, functionName: 'run', args: [calls] })
 }

@@ -220,18 +220,13 @@ async function passOn(
   answer: ServerResponse,
   { nodeUrl, agent }: { nodeUrl: string; agent: Agent },
 ): Promise<void> {
-  const length = call.headers['content-length']
-  const headers = { 'content-type': 'application/json', ...(length !== undefined && { 'content-length': length }) }
+  const { host: _, ...headers } = call.headers
   const passed = request(nodeUrl, { method: 'POST', agent, headers })
   answer.once('close', () => {
     if (!answer.writableFinished) passed.destroy()
   })
   const answered = once(passed, 'response') as Promise<[IncomingMessage]>
   const [[response]] = await Promise.all([answered, pipeline(call, passed)])
-  const given = response.headers['content-length']
-  answer.writeHead(response.statusCode ?? 502, {
-    'content-type': response.headers['content-type'] ?? 'application/json',
-    ...(given !== undefined && { 'content-length': given }),
-  })
+  answer.writeHead(response.statusCode ?? 502, response.headers)
   await pipeline(response, answer)
 }

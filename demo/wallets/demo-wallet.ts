@@ -94,7 +94,7 @@ function boundExecution(method: string, [call, block = 'latest', ...others]: rea
     throw new WalletError(INVALID_PARAMS, 'params[0] is not a transaction')
   if (others.length > 0) throw new WalletError(INVALID_PARAMS, `${method} takes a transaction and a block here`)
   const { gas = toQuantity(MAX_GAS) } = call as { gas?: unknown }
-  if (!isGas(gas)) throw new WalletError(INVALID_PARAMS, `params[0].gas is not ${FORMS.get(isGas)}`)
+  if (!isGas(gas)) throw new WalletError(INVALID_PARAMS, `params[0].gas is not ${GAS}`)
   return [{ ...call, gas }, block]
 }
 
@@ -127,25 +127,20 @@ interface Transaction {
   readonly chainId?: string
 }
 
-const FORMS = new Map<unknown, string>([
-  [isAddress, 'an address'],
-  [isBytes, 'hex data'],
-  [isQuantity, 'a number in hex'],
-  [isGas, `a number in hex of at most ${toQuantity(MAX_GAS)}`],
-])
-const NEEDED = { from: isAddress, to: isAddress, data: isBytes }
-const OPTIONAL = { value: isQuantity, gas: isGas, chainId: isQuantity }
+const GAS = `a number in hex of at most ${toQuantity(MAX_GAS)}`
+const FIELDS = { from: isAddress, to: isAddress, data: isBytes, value: isQuantity, gas: isGas, chainId: isQuantity }
+const NEEDED = ['from', 'to', 'data']
 
 /** The fields that a payment has; others are refused rather than left out. */
 function transactionOf(param: unknown): Transaction {
   const given = { ...(param as Record<string, unknown> | undefined) }
-  for (const [name, isGood] of Object.entries({ ...NEEDED, ...OPTIONAL })) {
-    const value = given[name]
-    if (value === undefined && Object.hasOwn(OPTIONAL, name)) continue
-    if (!isGood(value)) throw new WalletError(INVALID_PARAMS, `params[0].${name} is not ${FORMS.get(isGood)}`)
-  }
-  const unknown = Object.keys(given).find((name) => !Object.hasOwn({ ...NEEDED, ...OPTIONAL }, name))
-  if (unknown !== undefined) throw new WalletError(INVALID_PARAMS, `params[0].${unknown} is not understood`)
+  const isGood = ([name, value]: [string, unknown]) =>
+    Object.hasOwn(FIELDS, name) && FIELDS[name as keyof typeof FIELDS](value)
+  if (!NEEDED.every((name) => Object.hasOwn(given, name)) || !Object.entries(given).every(isGood))
+    throw new WalletError(
+      INVALID_PARAMS,
+      `params[0] is not {from, to, data, value?, gas?, chainId?} in hex; gas: ${GAS}`,
+    )
   return given as unknown as Transaction
 }
 

@@ -17,21 +17,19 @@ const ROOT = '/demo/wallets'
 interface WalletLimits {
   /** For the calls of the node that one call of a page makes. */
   readonly timeoutMs: number
-  /** Calls of one wallet that run at once. */
+  /** Calls that run at once. */
   readonly atOnce: number
-  /** Those of all wallets. */
-  readonly allAtOnce: number
 }
 
 /** A page makes a handful at once. A node of the demo answers within some milliseconds, and hangs where the machine sleeps. */
-const USUAL_LIMITS: WalletLimits = { timeoutMs: 10_000, atOnce: 16, allAtOnce: 64 }
+const USUAL_LIMITS: WalletLimits = { timeoutMs: 10_000, atOnce: 64 }
 
 /** The calls of pages that the demo answers: `GET /demo/wallets`, and `POST /demo/wallets/{name}` with a request of EIP-1193. */
 export function createWalletCalls(chains: readonly DemoChain[], limits = USUAL_LIMITS) {
   const wallets: readonly OfferedWallet[] = (chains[0]?.people.wallets ?? []).map(
     ({ name, address, says, batches = false }) => ({ name, address, says, batches }),
   )
-  const places = createPlaces(limits)
+  let running = 0
   const find = (rawPath: string) => wallets.find(({ name }) => rawPath === `${ROOT}/${name}`)
   return {
     covers: (rawPath: string) => rawPath === ROOT || rawPath.startsWith(`${ROOT}/`),
@@ -39,8 +37,9 @@ export function createWalletCalls(chains: readonly DemoChain[], limits = USUAL_L
     async answer({ rawPath, body }: { readonly rawPath: string; readonly body: unknown }): Promise<unknown> {
       const wallet = find(rawPath)
       if (wallet === undefined) return wallets
-      const leave = places.enter(wallet.name)
-      if (leave === undefined) return { error: { code: LIMIT_EXCEEDED, message: 'too many calls at once: try again' } }
+      if (running >= limits.atOnce)
+        return { error: { code: LIMIT_EXCEEDED, message: 'too many calls at once: try again' } }
+      running++
       try {
         const signal = AbortSignal.timeout(limits.timeoutMs)
         const asked = chains.map(({ spec, client }) => ({ spec, client, signal }))
@@ -50,26 +49,8 @@ export function createWalletCalls(chains: readonly DemoChain[], limits = USUAL_L
         const { code, message, data } = error
         return { error: { code, message, ...(data !== undefined && { data }) } }
       } finally {
-        leave()
+        running--
       }
-    },
-  }
-}
-
-/** Counts the calls that run. */
-function createPlaces({ atOnce, allAtOnce }: WalletLimits) {
-  const taken = new Map<string, number>()
-  let all = 0
-  const add = (wallet: string, calls: number) => {
-    taken.set(wallet, (taken.get(wallet) ?? 0) + calls)
-    all += calls
-  }
-  return {
-    /** @returns what ends the call; undefined where no place is left */
-    enter(wallet: string): (() => void) | undefined {
-      if (all >= allAtOnce || (taken.get(wallet) ?? 0) >= atOnce) return undefined
-      add(wallet, 1)
-      return () => add(wallet, -1)
     },
   }
 }
