@@ -3,21 +3,14 @@
 /** A longer name gets no suggestion. */
 const MAX_NAME_LENGTH = 64
 
+/** The most letters between the first and the last edit: those of one number. */
+const MAX_LETTERS = 32
+
 /** The most names in a list. */
 const MAX_LISTED_NAMES = 40
 
 /** How many known names are compared. An account may have imported more. */
-const MAX_CANDIDATES = 20_000
-
-/** Cells of edit-distance tables that may be computed without looking at the time: enough for all configured or built-in names. */
-const UNTIMED_CELLS = 50_000
-
-/** The most cells, and the most time from the beginning, once the untimed cells are used up. */
-const MAX_CELLS = 400_000
-const MAX_MS = 8
-
-/** The most edits in the first pass over all names. With so few, most names are rejected after a few letters. */
-const FIRST_LIMIT = 2
+const MAX_CANDIDATES = 10_000
 
 /**
  * The known name nearest to a mistyped one, case ignored: a name that begins with it or contains it (`from` → `fromDate`), else the name
@@ -27,10 +20,9 @@ const FIRST_LIMIT = 2
  */
 export function findNearestName(mistyped: string, known: readonly string[]): string | undefined {
   if (mistyped === '' || mistyped.length > MAX_NAME_LENGTH) return undefined
-  const endMs = performance.now() + MAX_MS
   const wanted = mistyped.toLowerCase()
   const lower = known.map((name) => name.toLowerCase())
-  const at = findContaining(wanted, lower) ?? findFewestEdits(wanted, lower, endMs)
+  const at = findContaining(wanted, lower) ?? findFewestEdits(wanted, lower)
   return at === undefined ? undefined : known[at]
 }
 
@@ -42,27 +34,19 @@ function findContaining(wanted: string, names: readonly string[]): number | unde
   return holds < 0 ? undefined : holds
 }
 
-/**
- * The place of the first name with the fewest edits. Each pass compares all names with a higher limit of edits, so a near name is found
- * wherever it is in the list, and the allowed work runs out on distant names only.
- */
-function findFewestEdits(wanted: string, names: readonly string[], endMs: number): number | undefined {
-  const countEdits = createCountEdits(wanted, endMs)
-  for (let limit = FIRST_LIMIT; ; limit *= 2) {
-    let best: number | undefined
-    let fewest = limit + 1
-    for (let at = 0; at < names.length; at++) {
-      const name = names[at] as string
-      const allowed = Math.min(maxEdits(wanted, name), fewest - 1)
-      const edits = countEdits(name, allowed)
-      if (edits === undefined) return best
-      if (edits > allowed) continue
-      best = at
-      fewest = edits
-    }
-    // A near name is at most one and a half times as long as the wanted one, and a third of that is half of the wanted letters.
-    if (best !== undefined || limit > wanted.length / 2) return best
+/** @returns the place of the first name with the fewest edits */
+function findFewestEdits(wanted: string, names: readonly string[]): number | undefined {
+  let best: number | undefined
+  let fewest = Number.POSITIVE_INFINITY
+  for (const [at, name] of names.entries()) {
+    const allowed = Math.min(maxEdits(wanted, name), fewest - 1)
+    if (Math.abs(name.length - wanted.length) > allowed) continue
+    const edits = countEdits(wanted, name)
+    if (edits > allowed) continue
+    best = at
+    fewest = edits
   }
+  return best
 }
 
 /** At most a third of the longer name may be wrong. */
@@ -71,84 +55,50 @@ function maxEdits(wanted: string, name: string): number {
 }
 
 /**
- * Creates a function that counts the edits between the wanted name and another: characters to insert, delete, change, or swap with their
- * neighbour (optimal string alignment).
+ * Counts the edits between two names: letters to insert, delete, change, or swap with their neighbour (optimal string alignment). A letter of the
+ * name is compared with all wanted ones at once, as the bits of a number.
  *
- * @returns a function that returns the edits, or any number above the limit when there are more, or undefined when the allowed work is used up
+ * @returns infinity where the edits are too far apart
+ * @see Hyyrö, "A bit-vector algorithm for computing Levenshtein and Damerau edit distances"
  */
-function createCountEdits(wanted: string, endMs: number): (name: string, limit: number) => number | undefined {
-  const letters = new Uint16Array(wanted.length)
-  for (let j = 0; j < wanted.length; j++) letters[j] = wanted.charCodeAt(j)
-  const rows = [0, 1, 2].map(() => new Int32Array(wanted.length + 2)) as [Int32Array, Int32Array, Int32Array]
-  let [beforePrevious, previous, current] = rows
-  let cells = 0
-
-  /**
-   * Computes only the cells near the diagonal, and stops at the row where the limit is exceeded.
-   *
-   * @param start - how many letters are equal at the beginning
-   * @param same - how many of the others are equal at the end
-   * @param limit - at least the difference in length
-   */
-  function compare(name: string, start: number, same: number, limit: number): number {
-    const width = letters.length - start - same
-    const height = name.length - start - same
-    const beyond = limit + 1
-    let leastOfPrevious = 0
-    for (let j = 0; j <= width; j++) previous[j] = j
-    for (let i = 1; i <= height; i++) {
-      const from = Math.max(1, i - limit)
-      const to = Math.min(width, i + limit)
-      cells += to - from + 1
-      // The next rows read the cells beside the band.
-      let before = from === 1 ? i : beyond
-      current[from - 1] = before
-      current[to + 1] = beyond
-      let least = before
-      let diagonal = previous[from - 1] as number
-      const letter = name.charCodeAt(start + i - 1)
-      const letterBefore = i > 1 ? name.charCodeAt(start + i - 2) : -1
-      for (let j = from; j <= to; j++) {
-        const above = previous[j] as number
-        const wantedLetter = letters[start + j - 1]
-        let edits = diagonal
-        if (wantedLetter !== letter) {
-          edits = Math.min(diagonal, above, before) + 1
-          if (wantedLetter === letterBefore && j > 1 && letters[start + j - 2] === letter) {
-            edits = Math.min(edits, (beforePrevious[j - 2] as number) + 1)
-          }
-        }
-        current[j] = edits
-        diagonal = above
-        before = edits
-        if (edits < least) least = edits
-      }
-      // A swap looks back two rows.
-      if (least > limit && leastOfPrevious >= limit) return beyond
-      leastOfPrevious = least
-      ;[beforePrevious, previous, current] = [previous, current, beforePrevious]
-    }
-    return previous[width] as number
+function countEdits(wanted: string, name: string): number {
+  const shorter = Math.min(wanted.length, name.length)
+  let start = 0
+  while (start < shorter && wanted[start] === name[start]) start += 1
+  let same = 0
+  while (same < shorter - start && wanted.at(-1 - same) === name.at(-1 - same)) same += 1
+  const count = wanted.length - start - same
+  if (count > MAX_LETTERS) return Number.POSITIVE_INFINITY
+  if (count === 0) return name.length - start - same
+  const places = new Map<string, number>()
+  for (let i = 0; i < count; i++) {
+    const letter = wanted.charAt(start + i)
+    places.set(letter, (places.get(letter) ?? 0) | (1 << i))
   }
-
-  return (name, limit) => {
-    if (limit < 0 || Math.abs(name.length - wanted.length) > limit) return limit + 1
-    if (cells > UNTIMED_CELLS && (cells > MAX_CELLS || performance.now() > endMs)) return undefined
-    const shorter = Math.min(wanted.length, name.length)
-    let start = 0
-    while (start < shorter && letters[start] === name.charCodeAt(start)) start += 1
-    let same = 0
-    while (same < shorter - start && letters[wanted.length - 1 - same] === name.charCodeAt(name.length - 1 - same)) {
-      same += 1
-    }
-    return compare(name, start, same, limit)
+  const last = 1 << (count - 1)
+  let edits = count
+  // Of the table's column: where it is one more, and one less, than the place above; where the diagonal costs nothing; where the letters are equal.
+  let [more, less, free, before] = [-1, 0, 0, 0]
+  for (let j = start; j < name.length - same; j++) {
+    const equal = places.get(name.charAt(j)) ?? 0
+    const swapped = ((~free & equal) << 1) & before
+    free = (((equal & more) + more) ^ more) | equal | less | swapped
+    const dearer = less | ~(free | more)
+    const cheaper = free & more
+    if (dearer & last) edits += 1
+    if (cheaper & last) edits -= 1
+    const shifted = (dearer << 1) | 1
+    more = (cheaper << 1) | ~(free | shifted)
+    less = shifted & free
+    before = equal
   }
+  return edits
 }
 
 /**
  * `did you mean "X"?`, or `use one of: …` where no name is near; at most 40 names.
  *
- * @param known - may repeat names; only the first 20,000 are compared
+ * @param known - may repeat names; only the first 10,000 are compared
  * @param otherwise - the text in place of the list, where a list of so many names would not help
  */
 export function suggestName(mistyped: string, known: Iterable<string>, otherwise?: string): string {
