@@ -1,8 +1,8 @@
 import { sha256 } from '@noble/hashes/sha2'
-import { keccak_256 } from '@noble/hashes/sha3'
 import { createBase58check } from '@scure/base'
+import { getAddress } from 'viem/utils'
 import { rememberByKey } from './collections.ts'
-import { hexToBytes } from './hex.ts'
+import { bytesToHex, type Hex, hexToBytes } from './hex.ts'
 
 /**
  * A canonical address of an account or a contract: in the EVM family `0x` and 40 lower-case digits, in the Tron family base58check (`T…`).
@@ -22,9 +22,6 @@ export const ZERO_ADDRESS = `0x${'0'.repeat(40)}` as Address
 const EVM_PATTERN = /^0[xX][0-9a-fA-F]{40}$/
 const TRON_PATTERN = /^T[1-9A-HJ-NP-Za-km-z]{33}$/
 const TRON_PREFIX = 0x41
-
-/** The first of the 21 bytes of a stored address. */
-const FAMILY_BYTE: Record<AddressFamily, number> = { EVM: 0x01, TRON: TRON_PREFIX }
 
 const base58check = createBase58check(sha256)
 
@@ -67,30 +64,16 @@ export function addressFamily(address: Address): AddressFamily {
 
 /** Whether an address is 20 zero bytes, which nobody owns. */
 export function isZeroAddress(address: Address): boolean {
-  return addressToBytes(address)
-    .subarray(1)
-    .every((byte) => byte === 0)
+  return /^..0{40}$/.test(addressToDigits(address))
 }
 
 // A checksum costs a keccak, and the same few addresses go out again and again.
 const MAX_CHECKSUMS = 50_000
-const checksummed = rememberByKey(MAX_CHECKSUMS, (address) => withChecksum(address.slice(2)))
+const checksummed = rememberByKey(MAX_CHECKSUMS, (address): string => getAddress(address as Hex))
 
 /** Writes an address as answers have it: EVM with the EIP-55 checksum, Tron in base58. */
 export function formatAddress(address: Address): string {
   return addressFamily(address) === 'TRON' ? address : checksummed(address)
-}
-
-function withChecksum(lowerDigits: string): string {
-  const hash = keccak_256(lowerDigits)
-  let text = '0x'
-  for (let i = 0; i < lowerDigits.length; i++) {
-    const byte = hash[i >> 1] ?? 0
-    const nibble = i % 2 === 0 ? byte >> 4 : byte & 15
-    const digit = lowerDigits.charAt(i)
-    text += nibble >= 8 ? digit.toUpperCase() : digit
-  }
-  return text
 }
 
 /** The stored form of an address: one byte for the family, then 20 for the address. */
@@ -110,11 +93,7 @@ export function addressToDigits(address: Address): string {
  * @throws TypeError for bytes that {@link addressToBytes} does not make
  */
 export function addressFromBytes(bytes: Uint8Array): Address {
-  if (bytes.length === 21 && bytes[0] === FAMILY_BYTE.EVM) {
-    return `0x${Buffer.from(bytes.buffer, bytes.byteOffset + 1, 20).toString('hex')}` as Address
-  }
-  if (bytes.length === 21 && bytes[0] === FAMILY_BYTE.TRON) return base58check.encode(bytes) as Address
-  throw new TypeError(`not a stored address: ${bytes.length} bytes`)
+  return addressFromDigits(bytesToHex(bytes).slice(2))
 }
 
 /**
@@ -125,7 +104,8 @@ export function addressFromBytes(bytes: Uint8Array): Address {
 export function addressFromDigits(digits: string): Address {
   // Nearly all are EVM addresses, which need no bytes. A page of payments has two hundred.
   if (digits.length === 42 && digits.startsWith('01')) return `0x${digits.slice(2)}` as Address
-  return addressFromBytes(hexToBytes(digits))
+  if (digits.length === 42 && digits.startsWith('41')) return base58check.encode(hexToBytes(digits)) as Address
+  throw new TypeError(`not a stored address: ${digits.length / 2} bytes`)
 }
 
 /** Writes an address of a stored list; a text that is none stays as it is. */

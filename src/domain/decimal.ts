@@ -65,7 +65,7 @@ export function readStoredDecimal(numeric: string): Decimal {
   const match = STORED_NUMERIC.exec(numeric)
   if (match === null) throw new RangeError(`not a stored amount: ${numeric}`)
   const [, sign = '', whole = '', fraction = ''] = match
-  const places = withoutEndingZeros(fraction.slice(0, MAX_DECIMAL_PLACES))
+  const places = fraction.slice(0, MAX_DECIMAL_PLACES).replace(/0+$/, '')
   const units = BigInt(whole + places)
   return { units: sign === '-' ? -units : units, places: places.length }
 }
@@ -81,15 +81,9 @@ export function formatDecimal({ units, places }: Decimal): DecimalString {
   const negative = units < 0n
   const digits = (negative ? -units : units).toString().padStart(places + 1, '0')
   const whole = digits.slice(0, digits.length - places)
-  const fraction = withoutEndingZeros(digits.slice(digits.length - places))
+  const fraction = digits.slice(digits.length - places).replace(/0+$/, '')
   const text = fraction === '' ? whole : `${whole}.${fraction}`
   return (negative ? `-${text}` : text) as DecimalString
-}
-
-function withoutEndingZeros(digits: string): string {
-  let end = digits.length
-  while (digits[end - 1] === '0') end -= 1
-  return digits.slice(0, end)
 }
 
 const powersOfTen = Array.from({ length: 80 }, (_, places) => 10n ** BigInt(places))
@@ -119,15 +113,6 @@ export function divideHalfEven(numerator: bigint, denominator: bigint): bigint {
 export function rescale({ units, places }: Decimal, toPlaces: number): Decimal {
   if (toPlaces >= places) return { units: units * powerOfTen(toPlaces - places), places: toPlaces }
   return { units: divideHalfEven(units, powerOfTen(places - toPlaces)), places: toPlaces }
-}
-
-/** The same number with the fewest places: `{ units: 1500n, places: 2 }` becomes 15 with 0 places. */
-export function trimPlaces({ units, places }: Decimal): Decimal {
-  let trimmed = { units, places }
-  while (trimmed.places > 0 && trimmed.units % 10n === 0n) {
-    trimmed = { units: trimmed.units / 10n, places: trimmed.places - 1 }
-  }
-  return trimmed
 }
 
 /** Compares as sort functions do: below 0 when `a` is smaller, above 0 when it is larger. */

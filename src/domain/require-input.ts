@@ -2,7 +2,7 @@ import { readAll } from '../errors/gather-errors.ts'
 import { waybillError } from '../errors/waybill-error.ts'
 import { type Address, type AddressFamily, addressFamily, isZeroAddress, parseAddress } from './address.ts'
 import { type ParsedMoment, parseDateBound } from './date-bound.ts'
-import { type Decimal, explainAboveMaximum, parseDecimal, trimPlaces } from './decimal.ts'
+import { compareDecimals, type Decimal, explainAboveMaximum, parseDecimal, rescale } from './decimal.ts'
 import { parseTxHash } from './hex.ts'
 import { parsePaymentReference, parseRequestId, parseSalt, parseUuid } from './identifiers.ts'
 import { suggestName } from './nearest.ts'
@@ -105,7 +105,7 @@ export function explainAmount(
 ): string | undefined {
   if (mayBeZero && amount.units < 0n) return 'it is negative'
   if (!mayBeZero && amount.units <= 0n) return 'it is not above 0'
-  if (currency !== undefined && trimPlaces(amount).places > currency.decimals) {
+  if (currency !== undefined && compareDecimals(rescale(amount, currency.decimals), amount) !== 0) {
     return `it has more places than the ${currency.decimals} decimals of ${currency.id}`
   }
   const decimals = currency?.decimals ?? fewestDecimals

@@ -6,7 +6,7 @@ import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts
 import type { Account } from '../../src/domain/account.ts'
 import { formatAddress } from '../../src/domain/address.ts'
 import { parseFiatCode, symbolOfCurrency } from '../../src/domain/currency.ts'
-import { type Decimal, formatDecimal, sumDecimals, trimPlaces } from '../../src/domain/decimal.ts'
+import { type Decimal, formatDecimal, readStoredDecimal, sumDecimals } from '../../src/domain/decimal.ts'
 import { hexToBytes } from '../../src/domain/hex.ts'
 import {
   type PaymentRequest,
@@ -490,7 +490,8 @@ function groupsOf(expected: typeof mine): readonly RequestGroup[] {
   return [...Map.groupBy(expected, ({ request }) => request.invoiceCurrency)]
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
     .map(([invoiceCurrency, each]) => {
-      const sum = (amountOf: (one: (typeof mine)[number]) => Decimal) => trimPlaces(sumDecimals(each.map(amountOf)))
+      const sum = (amountOf: (one: (typeof mine)[number]) => Decimal) =>
+        readStoredDecimal(formatDecimal(sumDecimals(each.map(amountOf))))
       const [, network] = invoiceCurrency.split('-')
       return {
         invoiceCurrency,
