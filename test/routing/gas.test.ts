@@ -55,19 +55,24 @@ async function arrange(routing = throughProxy(), symbol = 'USDT', amount = '25')
 
 const limitsOf = ({ transactions }: PreparedPayment) => transactions.map(({ gas }) => gas !== undefined)
 const reasonsOf = ({ warnings }: PreparedPayment) => warnings.map(({ reason }) => reason)
-const methodsOf = (bodies: readonly string[]) =>
-  bodies.map((body) => (JSON.parse(body) as { method: string }[]).map(({ method }) => method))
+interface Call {
+  readonly id: number
+  readonly method: string
+  readonly params: unknown[]
+}
+/** The calls of a batch, or the only one. */
+const callsIn = (body: string) => [JSON.parse(body) as Call | Call[]].flat()
+/** The answers in the form of the question. */
+const answerTo = (body: string, answers: readonly unknown[]) =>
+  JSON.stringify(Array.isArray(JSON.parse(body)) ? answers : answers[0])
+const methodsOf = (bodies: readonly string[]) => bodies.map((body) => callsIn(body).map(({ method }) => method))
 
-type Refuse = (call: { method: string; params: unknown[] }) => { code: number; message: string } | undefined
+type Refuse = (call: Call) => { code: number; message: string } | undefined
 
 /** Answers some calls of batches with an error, and lets the node answer the others. */
-function refusing(
-  refuse: Refuse,
-  change: (call: { method: string; params: unknown[] }) => void = () => {},
-): ProxyBehaviour {
+function refusing(refuse: Refuse, change: (call: Call) => void = () => {}): ProxyBehaviour {
   return async ({ body }, response) => {
-    const calls = JSON.parse(body) as { id: number; method: string; params: unknown[] }[]
-    const answers = calls.map(async (call) => {
+    const answers = callsIn(body).map(async (call) => {
       const error = refuse(call)
       if (error !== undefined) return { id: call.id, error }
       change(call)
@@ -76,7 +81,7 @@ function refusing(
       const asked = JSON.stringify({ jsonrpc: '2.0', id: call.id, method, params })
       return (await fetch(node.rpc.url, { ...init, body: asked })).json() as Promise<unknown>
     })
-    response.end(JSON.stringify(await Promise.all(answers)))
+    response.end(answerTo(body, await Promise.all(answers)))
   }
 }
 
@@ -90,15 +95,15 @@ const noOverrides: Refuse = (call) =>
 /** Does not simulate, and gives every estimate the same answer. */
 function answeringEstimates(result: string): ProxyBehaviour {
   return async (exchange, response) => {
-    const calls = JSON.parse(exchange.body) as { id: number; method: string; params: unknown[] }[]
-    const answers = JSON.parse(await exchange.next()) as { id: number }[]
+    const calls = callsIn(exchange.body)
+    const answers = [JSON.parse(await exchange.next()) as { id: number } | { id: number }[]].flat()
     const reported = answers.map((answer) => {
       const call = calls.find(({ id }) => id === answer.id)
       const error = call && noSimulation(call)
       if (error !== undefined) return { id: answer.id, error }
       return call?.method === 'eth_estimateGas' ? { id: answer.id, result } : answer
     })
-    response.end(JSON.stringify(reported))
+    response.end(answerTo(exchange.body, reported))
   }
 }
 
@@ -115,13 +120,12 @@ describe('the gas limits of prepared transactions', () => {
   it('come from a simulation, in one request beside the look at the chain', async () => {
     const routing = throughProxy()
     const { question } = await arrange(routing)
+    await routing.learnNodes(new AbortController().signal)
+    proxy.bodies.length = 0
     const prepared = await routing.prepare({ ...question, route: V3 })
     expect(prepared.steps.map(({ kind }) => kind)).toEqual(['APPROVE', 'SWAP', 'APPROVE', 'PAY'])
     expect([limitsOf(prepared), reasonsOf(prepared)]).toEqual([[true, true, true, true], []])
-    expect(proxy.bodies.length).toBe(2)
-    await routing.prepare({ ...question, route: V3 })
-    // The node is known to simulate now, so the request holds nothing else.
-    expect(methodsOf(proxy.bodies.slice(3))).toEqual([['eth_call', 'eth_simulateV1']])
+    expect(methodsOf(proxy.bodies.slice(1))).toEqual([['eth_call', 'eth_simulateV1']])
   })
 
   it('cover the first swap of a pair and a token behind a proxy, which take more than the table says', async () => {
@@ -199,7 +203,8 @@ describe('the gas limits of prepared transactions', () => {
     [
       'is behind the block of the quote',
       async (exchange, response) => {
-        if (!exchange.body.includes('eth_simulateV1')) return passOn(exchange, response)
+        if (!exchange.body.includes('eth_simulateV1') || !exchange.body.startsWith('['))
+          return passOn(exchange, response)
         const [timestamp, ...others] = JSON.parse(await exchange.next()) as { result: string }[]
         const early = { ...timestamp, result: `${timestamp?.result.slice(0, -8)}00000001` }
         response.end(JSON.stringify([early, ...others]))
@@ -229,7 +234,7 @@ describe('the gas limits of prepared transactions', () => {
     expect(reasonsOf(await routing.prepare(question))).toContain('GAS_ESTIMATED')
     proxy.bodies.length = 0
     await routing.prepare(question)
-    expect(proxy.bodies.filter((body) => !Array.isArray(JSON.parse(body)))).toEqual([])
+    expect(proxy.bodies.filter((body) => !body.startsWith('['))).toEqual([])
     expect(proxy.bodies.filter((body) => body.includes('eth_simulateV1'))).toEqual([])
   })
 
@@ -386,6 +391,25 @@ describe('a prepared payment', () => {
       },
     ])
   })
+})
+
+it('forgets what a node can do after an hour, and a suspicion after a minute', async () => {
+  let nowMs = 0
+  const { multicall } = chain.config
+  const node = createRpcNode(proxy.url, SCAN_POLICY)
+  const meter = createGasMeter({ chain: { multicall, tokens: [] }, node, slots: new Map(), clock: () => nowMs })
+  const { signal } = new AbortController()
+  const ranksAround = async (lastMs: number) => {
+    await meter.learn(signal)
+    const since = nowMs
+    return [0, lastMs, lastMs + 1].map((afterMs) => {
+      nowMs = since + afterMs
+      return meter.rank()
+    })
+  }
+  expect(await ranksAround(3_600_000)).toEqual([0, 0, 1])
+  proxy.behave((_, response) => void response.writeHead(403).end('not on your plan'))
+  expect(await ranksAround(60_000)).toEqual([2, 2, 1])
 })
 
 describe('the storage places of a token', () => {

@@ -5,7 +5,7 @@ import { revertReason } from '../../contracts/returned-texts.ts'
 import { encodeUint, readQuantity, toQuantity, uintAt } from '../../contracts/words.ts'
 import type { Address } from '../../domain/address.ts'
 import { type RpcAnswer, type RpcCall, resultIn } from '../../nodes/json-rpc.ts'
-import { isRevert, isUnknownMethod, RpcError } from '../../nodes/rpc-error.ts'
+import { isRevert, isUnknownMethod, type RpcRefusal } from '../../nodes/rpc-error.ts'
 import type { RpcNode } from '../../nodes/rpc-node.ts'
 import { decodeSimulation, EMPTY_SIMULATION, encodeSimulation } from './simulation.ts'
 import {
@@ -33,45 +33,75 @@ interface GasMeterOptions {
 /** The time for a search of storage places that nobody waits for. */
 const SEARCH_TIMEOUT_MS = 10_000
 
+/** After this time the node is asked again what it can do: nodes are replaced and upgraded. */
+const KNOWN_FOR_MS = 60 * 60_000
+
+/** The same where it has neither simulated nor said that it does not know the method. */
+const SUSPECTED_FOR_MS = 60_000
+
+/** What a node can do. */
+interface Abilities {
+  readonly simulates: boolean
+  /** Whether it takes state overrides with estimates. */
+  readonly overrides: boolean
+  readonly untilMs: number
+  /** Whether the storage places of the chain's tokens were searched. */
+  isSearched: boolean
+}
+
 interface Meter extends Pick<GasMeterOptions, 'chain' | 'node' | 'slots'> {
-  readonly abilities: NodeAbilities
   /** Reads the time of the newest block. */
   readonly timestampCall: RpcCall
 }
 
 /** Makes the meter of a URL. */
 export function createGasMeter({ clock, ...options }: GasMeterOptions) {
-  const abilities = createNodeAbilities(clock)
-  const meter: Meter = { ...options, abilities, timestampCall: timestampCallOf(options.chain.multicall) }
+  const meter: Meter = { ...options, timestampCall: timestampCallOf(options.chain.multicall) }
+  let abilities: Abilities | undefined
+  const known = () => (abilities !== undefined && clock() <= abilities.untilMs ? abilities : undefined)
+
+  async function findOut(signal: AbortSignal): Promise<Abilities> {
+    // Each by itself: some gateways refuse a whole batch for one method that they do not offer.
+    const asked = [EMPTY_SIMULATION, OVERRIDES_CONTROL].map((call) => meter.node.ask([call], { signal }))
+    const [simulated, controlled] = (await Promise.all(asked)).flat()
+    const isSure = simulated?.ok === true || isRefusedBy(isUnknownMethod, simulated)
+    abilities = {
+      simulates: simulated?.ok === true,
+      overrides: isRefusedBy(isRevert, controlled),
+      untilMs: clock() + (isSure ? KNOWN_FOR_MS : SUSPECTED_FOR_MS),
+      isSearched: false,
+    }
+    return abilities
+  }
+
   return {
     /** 0 where it is known to simulate, 1 while it is not known, 2 where it only estimates. */
-    rank: () => ({ true: 0, undefined: 1, false: 2 })[`${abilities.known().simulates}`],
+    rank: () => ({ true: 0, undefined: 1, false: 2 })[`${known()?.simulates}`],
+
     /**
-     * Measures all transactions in one HTTP request: by simulation where the node offers it, else by estimates. Until it is known which, the
-     * request holds both; a second request is needed only where a node that simulates fails to do so this time.
+     * Measures all transactions in one HTTP request once it is known what the node can do: by simulation where it offers it, else by estimates.
+     * A second request is needed where a node that simulates fails to do so this time.
      *
      * @returns nothing measured where the node is behind the block of the quote: its answer would mean nothing
      * @throws RpcError where the node cannot be reached; the signal's reason when it fires
      */
     async measure(question: GasQuestion, signal: AbortSignal): Promise<GasAnswer> {
-      const answer = await measureAsKnown(meter, question, signal)
+      const found = known() ?? (await findOut(signal))
+      const simulated = found.simulates ? await simulate(meter, question, signal) : undefined
+      const answer = simulated ?? (await estimate(meter, question, found, signal))
       // The next route's later steps can be estimated only with the storage places known.
-      searchSlots(meter, AbortSignal.timeout(SEARCH_TIMEOUT_MS)).catch(() => {
+      searchSlots(meter, found, AbortSignal.timeout(SEARCH_TIMEOUT_MS)).catch(() => {
         // The next measurement searches again.
       })
       return answer
     },
+
     /**
      * Finds out what the node can do and, where it does not simulate, where the chain's tokens keep balances and allowances.
      *
      * @throws RpcError where the node cannot be reached; the signal's reason when it fires
      */
-    async learn(signal: AbortSignal): Promise<void> {
-      const [simulated, controlled] = await meter.node.ask([EMPTY_SIMULATION, OVERRIDES_CONTROL], { signal })
-      abilities.noteSimulation(simulated)
-      abilities.noteOverrides(controlled)
-      await searchSlots(meter, signal)
-    },
+    learn: async (signal: AbortSignal): Promise<void> => searchSlots(meter, await findOut(signal), signal),
   }
 }
 
@@ -80,81 +110,44 @@ function timestampCallOf(multicall: Address): RpcCall {
   return { method: 'eth_call', params: `[{"to":"${multicall}","data":"${data}"},"latest"]` }
 }
 
-async function measureAsKnown(meter: Meter, question: GasQuestion, signal: AbortSignal): Promise<GasAnswer> {
-  const { simulates } = meter.abilities.known()
-  if (simulates !== false) {
-    const isKnown = simulates !== undefined
-    try {
-      const answer = await measureBy(meter, question, { simulate: true, estimate: !isKnown }, signal)
-      if (answer !== undefined) return answer
-    } catch (error) {
-      if (isKnown || !(error instanceof RpcError)) throw error
-      // Some gateways refuse a whole batch for one method that they do not offer.
-      meter.abilities.suspect()
-    }
-  }
-  return (await measureBy(meter, question, { simulate: false, estimate: true }, signal)) ?? nothingMeasured(question)
-}
-
-/** @returns undefined where only a simulation was asked for, and it failed */
-async function measureBy(
-  { node, abilities, slots, timestampCall }: Meter,
-  question: GasQuestion,
-  { simulate, estimate }: { simulate: boolean; estimate: boolean },
-  signal: AbortSignal,
-): Promise<GasAnswer | undefined> {
-  const { overrides } = abilities.known()
-  const places = estimate
-    ? encodeEstimates(question, overrides === false ? undefined : (token) => slots.get(token))
-    : []
-  const simulation = simulate ? encodeSimulation(question) : undefined
-  const control = estimate && overrides === undefined ? OVERRIDES_CONTROL : undefined
-  const answers = await askPresent(node, [timestampCall, simulation, control, ...places], signal)
-  const [timestamp, simulated, controlled, ...estimated] = answers
-  abilities.noteSimulation(simulated)
-  abilities.noteOverrides(controlled)
+/** @returns undefined where it failed */
+async function simulate({ node, timestampCall }: Meter, question: GasQuestion, signal: AbortSignal) {
+  const [timestamp, simulated] = await node.ask([timestampCall, encodeSimulation(question)], { signal })
   if (isBehind(timestamp, question)) return nothingMeasured(question)
-  const bySimulation = simulated?.ok ? decodeSimulation(simulated.result, question) : undefined
-  if (bySimulation !== undefined || !estimate) return bySimulation
-  // A node that ignores state overrides estimates later steps as if the first had not been mined.
-  const counts = (place: number) => place === 0 || abilities.known().overrides === true
-  return decodeEstimates(
-    estimated.map((answer, place) => (counts(place) ? answer : undefined)),
-    question,
-  )
+  return simulated?.ok ? decodeSimulation(simulated.result, question) : undefined
 }
 
-/** Finds where the chain's tokens keep balances and allowances, for a node that only estimates; once until its abilities are forgotten. */
-async function searchSlots({ chain, node, slots, abilities }: Meter, signal: AbortSignal): Promise<void> {
-  const known = abilities.known()
-  if (known.simulates !== false || known.overrides !== true || known.isSearched) return
-  known.isSearched = true
+/** A node that ignores state overrides would estimate later steps as if the first had not been mined. */
+async function estimate(
+  { node, slots, timestampCall }: Meter,
+  question: GasQuestion,
+  { overrides }: Abilities,
+  signal: AbortSignal,
+): Promise<GasAnswer> {
+  const estimates = encodeEstimates(question, (token) => (overrides ? slots.get(token) : undefined))
+  const [timestamp, ...estimated] = await node.ask([timestampCall, ...estimates], { signal })
+  return isBehind(timestamp, question) ? nothingMeasured(question) : decodeEstimates(estimated, question)
+}
+
+/** Finds where the chain's tokens keep balances and allowances, for a node that only estimates; once until its abilities are found out again. */
+async function searchSlots({ chain, node, slots }: Meter, found: Abilities, signal: AbortSignal): Promise<void> {
+  if (found.simulates || !found.overrides || found.isSearched) return
+  found.isSearched = true
   try {
     for (const { address } of chain.tokens) {
       if (slots.has(address)) continue
       const [balance, allowance] = await node.ask(encodeSlotSearch(address), { signal })
-      const found = decodeSlotSearch(resultIn(balance), resultIn(allowance))
-      if (found !== undefined) slots.set(address, found)
+      const places = decodeSlotSearch(resultIn(balance), resultIn(allowance))
+      if (places !== undefined) slots.set(address, places)
     }
   } catch (error) {
-    known.isSearched = false
+    found.isSearched = false
     throw error
   }
 }
 
 function nothingMeasured({ calls }: GasQuestion): GasAnswer {
   return { steps: calls.map(() => undefined) }
-}
-
-/** Makes the calls that are not undefined, in one HTTP request. @returns in their order, undefined in place of undefined */
-async function askPresent(
-  node: RpcNode,
-  calls: readonly (RpcCall | undefined)[],
-  signal: AbortSignal,
-): Promise<readonly (RpcAnswer | undefined)[]> {
-  const present = calls.filter((call) => call !== undefined)
-  const answers = (await node.ask(present, { signal })).values()
-  return calls.map((call) => (call === undefined ? undefined : answers.next().value))
 }
 
 function isBehind(timestamp: RpcAnswer | undefined, { quotedAtSec }: GasQuestion): boolean {
@@ -169,64 +162,11 @@ function isBehind(timestamp: RpcAnswer | undefined, { quotedAtSec }: GasQuestion
   }
 }
 
-/** What a node can do; undefined while it is not known. */
-interface Abilities {
-  simulates?: boolean
-  /** Takes state overrides with estimates. */
-  overrides?: boolean | undefined
-  /** Whether the storage places of the chain's tokens were searched. */
-  isSearched?: boolean
-}
-
-/** Remembers from its answers what a node can do. */
-type NodeAbilities = ReturnType<typeof createNodeAbilities>
-
-/** After this time the node is asked again what it can do: nodes are replaced and upgraded. */
-const FORGOTTEN_AFTER_MS = 60 * 60_000
-
-const SUSPECTED_FOR_MS = 60_000
-
-/** @param clock - milliseconds since 1970 */
-export function createNodeAbilities(clock: () => number) {
-  let abilities: Abilities = {}
-  let forgetAtMs = clock() + FORGOTTEN_AFTER_MS
-
-  function known(): Abilities {
-    if (clock() <= forgetAtMs) return abilities
-    abilities = {}
-    forgetAtMs = clock() + FORGOTTEN_AFTER_MS
-    return abilities
-  }
-
-  function suspectUnlessKnown(): void {
-    if (known().simulates !== undefined) return
-    abilities.simulates = false
-    forgetAtMs = clock() + SUSPECTED_FOR_MS
-  }
-
-  return {
-    /** What is known now; writing to it is remembered, until everything is forgotten. */
-    known,
-    noteSimulation(answer: RpcAnswer | undefined): void {
-      if (answer === undefined) return
-      if (answer.ok) known().simulates = true
-      else if (answer.error.refusal === undefined) suspectUnlessKnown()
-      else if (isUnknownMethod(answer.error.refusal)) known().simulates = false
-    },
-    noteOverrides(answer: RpcAnswer | undefined): void {
-      known().overrides ??= takesOverrides(answer)
-    },
-    /**
-     * The node failed at a question that held a simulation. Unless its ability is known, it counts as a node that does not simulate, for a minute.
-     */
-    suspect: suspectUnlessKnown,
-  }
-}
-
-/**
+/*
  * The gas of each transaction by itself, for nodes that do not simulate several. The effects of earlier transactions are written into the
  * storage of their tokens by state overrides, where the node takes those and the storage places are known.
  */
+
 /** Where a token keeps balances and allowances; undefined where that is not known. */
 type SlotsOf = (token: Address) => TokenSlots | undefined
 
@@ -252,18 +192,14 @@ function encodeEstimate(wallet: Address, { to, data, value }: GasCall, overrides
   return { method: 'eth_estimateGas', params: JSON.stringify([call, ...further]), isOptional: true }
 }
 
-/**
- * Encodes an estimate of each transaction.
- *
- * @param slotsOf - undefined where the node takes no state overrides
- * @returns undefined in place of a transaction whose predecessors' effects cannot be written
- */
-function encodeEstimates({ wallet, calls }: GasQuestion, slotsOf?: SlotsOf): readonly (RpcCall | undefined)[] {
-  return calls.map((call, place) => {
+/** Encodes an estimate of each transaction, up to the first whose predecessors' effects cannot be written. */
+function encodeEstimates({ wallet, calls }: GasQuestion, slotsOf: SlotsOf): readonly RpcCall[] {
+  const encoded = calls.map((call, place) => {
     const before = calls.slice(0, place).flatMap(({ effect }) => effect ?? [])
-    const overrides = place === 0 ? {} : slotsOf && overridesFor(before, wallet, slotsOf)
+    const overrides = overridesFor(before, wallet, slotsOf)
     return overrides && encodeEstimate(wallet, call, overrides)
   })
+  return encoded.filter((call) => call !== undefined)
 }
 
 /** An account without code, to which the override gives code that reverts: a node that answers with an estimate has ignored the override. */
@@ -276,23 +212,16 @@ const OVERRIDES_CONTROL: RpcCall = {
   isOptional: true,
 }
 
-/** Whether a node takes state overrides, by its answer to {@link OVERRIDES_CONTROL}; undefined where the answer does not show it. */
-function takesOverrides(answer: RpcAnswer | undefined): boolean | undefined {
-  if (answer === undefined) return undefined
-  if (answer.ok) return false
-  const { refusal } = answer.error
-  return refusal && isRevert(refusal)
+function isRefusedBy(isSuch: (refusal: RpcRefusal) => boolean, answer: RpcAnswer | undefined): boolean {
+  return answer?.ok === false && answer.error.refusal !== undefined && isSuch(answer.error.refusal)
 }
 
 /**
  * Decodes the estimates. An implausible one counts as not measured.
  *
- * @param answers - in the order of the calls; undefined for one that was not made
+ * @param answers - in the order of the calls; those of later calls may be missing
  */
-function decodeEstimates(
-  answers: readonly (RpcAnswer | undefined)[],
-  { calls }: Pick<GasQuestion, 'calls'>,
-): GasAnswer {
+function decodeEstimates(answers: readonly RpcAnswer[], { calls }: GasQuestion): GasAnswer {
   const steps: (StepGas | undefined)[] = []
   for (const place of calls.keys()) {
     const answer = answers[place]

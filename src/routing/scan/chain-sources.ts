@@ -145,16 +145,9 @@ async function measure(
     const limitMs = place < queue.length - 1 ? Math.ceil(leftMs / 2) : leftMs
     const answer = await source.measure(question, limitMs, signal)
     if (answer !== undefined && isComplete(answer)) return answer
-    best = better(best, answer)
+    best ??= answer
   }
   return best
-}
-
-/** The answer that measured more. */
-function better(a: GasAnswer | undefined, b: GasAnswer | undefined): GasAnswer | undefined {
-  const measured = (answer: GasAnswer | undefined) =>
-    answer !== undefined && 'steps' in answer ? answer.steps.filter((step) => step !== undefined).length : 0
-  return measured(b) > measured(a) ? b : (a ?? b)
 }
 
 function leftAlone(sources: readonly ChainSource[]): RpcError {
