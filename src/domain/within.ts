@@ -1,3 +1,13 @@
+/** Waits for a promise until a signal fires. @throws the signal's reason */
+export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason)
+    if (signal.aborted) return onAbort()
+    signal.addEventListener('abort', onAbort)
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+  })
+}
+
 /**
  * Waits for a promise, but no longer than a time. What comes later is ignored, failures included.
  *

@@ -1,7 +1,7 @@
 import { addAbortListener } from 'node:events'
 import type { Knex } from 'knex'
 import pg from 'pg'
-import { within } from '../domain/within.ts'
+import { untilAborted, within } from '../domain/within.ts'
 import { NoAnswerError } from './database-error.ts'
 import type { SessionClient } from './session.ts'
 
@@ -166,10 +166,8 @@ async function acquire(client: KnexClient, signal: AbortSignal | undefined): Pro
   signal?.throwIfAborted()
   const acquiring = client.acquireConnection()
   if (signal === undefined) return acquiring
-  const { promise: aborted, reject } = Promise.withResolvers<never>()
-  using _listener = addAbortListener(signal, () => reject(signal.reason))
   try {
-    return await Promise.race([acquiring, aborted])
+    return await untilAborted(acquiring, signal)
   } catch (error) {
     if (signal.aborted) acquiring.then((late) => client.releaseConnection(late)).catch(() => {})
     throw error

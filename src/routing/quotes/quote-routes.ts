@@ -173,17 +173,13 @@ export async function quotePlanned(
   { scanner, chains, tokens, clock, chainTimeoutMs, listChangedAt }: QuoteDependencies,
 ) {
   const timeoutMs = timeLeft(chainTimeoutMs, deadlineAtMs, clock())
-  const scan = scanner.scan(wallet, withOracles(readsByChain(planned), chains), { signal, timeoutMs })
+  using scan = scanner.scan(wallet, withOracles(readsByChain(planned), chains), { signal, timeoutMs })
   const screening = screen(scan, chains)
   // It may reject before somebody awaits it.
   screening.catch(() => {})
-  try {
-    const options = { tokens, clock, screening, ...quoting }
-    const { listedBy, ...assessment } = await assessCandidates(planned, scan, options)
-    return { ...assessment, listed: listedBy && (await listingOf(wallet, listedBy, listChangedAt)) }
-  } finally {
-    scan.stop()
-  }
+  const options = { tokens, clock, screening, ...quoting }
+  const { listedBy, ...assessment } = await assessCandidates(planned, scan, options)
+  return { ...assessment, listed: listedBy && (await listingOf(wallet, listedBy, listChangedAt)) }
 }
 
 /**

@@ -3,12 +3,13 @@ import type { ChainConfig } from '../../chains/chains-file.ts'
 import type { TokenDirectory } from '../../chains/token-directory.ts'
 import type { ContractRead } from '../../contracts/multicall.ts'
 import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
-import type { Logger } from '../../domain/logger.ts'
+import { isLogDue, type Logger } from '../../domain/logger.ts'
 import { type Explanation, explain } from '../../errors/waybill-error.ts'
 import type { NodeLimits } from '../../nodes/node-limits.ts'
 import type { NodePolicy } from '../../nodes/node-policy.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import { createRpcNode } from '../../nodes/rpc-node.ts'
+import { startTimeLimit } from '../../nodes/time-limit.ts'
 import { createGasMeter } from '../gas/gas-meter.ts'
 import type { GasQuestion } from '../gas/steps.ts'
 import type { TokenSlots } from '../gas/token-slots.ts'
@@ -26,13 +27,11 @@ export interface ScanOptions {
 }
 
 /** A scan of several chains that is under way. */
-export interface RunningScan {
+export interface RunningScan extends Disposable {
   /** By the chain's name, its state or why there is none. Each settles by itself, and rejects only with the reason of the caller's signal. */
   readonly outcomes: ReadonlyMap<string, Promise<ChainState | Explanation>>
   /** Fires when the time is over or the caller hangs up. */
   readonly signal: AbortSignal
-  /** Ends what is still under way. To be called once the outcomes are no longer needed. */
-  stop(): void
 }
 
 /** Scans several chains at once. */
@@ -56,22 +55,9 @@ export function createScanner(options: ScannerOptions) {
   const sources = new Map(chains.configured.map((chain) => [chain.name, createSources(chain, options)]))
   const scans = new Map([...sources].map(([name, ofChain]) => [name, createSharedScans(ofChain)]))
 
-  async function scanChain(name: string, wallet: Address, reads: readonly ContractRead[], deadline: Deadline) {
-    const chain = chains.config(name) as ChainConfig
-    const ofChain = scans.get(name) as SharedScans
-    try {
-      return await ofChain.scan({ wallet, reads }, deadline.timeoutMs, deadline.signal)
-    } catch (error) {
-      deadline.throwIfCancelled()
-      const failure = explainFailure(chain, error, deadline, ofChain.againInMs())
-      report(name, failure)
-      return failure
-    }
-  }
-
   /** A chain that is down fails every call, so the log warns of it once a minute. */
   function report(chain: string, { reason, message }: Explanation) {
-    const isDue = clock() - (warnedAtMs.get(chain + reason) ?? -Infinity) >= WARN_AGAIN_MS
+    const isDue = isLogDue(warnedAtMs.get(chain + reason), clock())
     if (isDue) warnedAtMs.set(chain + reason, clock())
     logger[isDue ? 'warn' : 'debug']({ chain, reason }, message)
   }
@@ -87,23 +73,34 @@ export function createScanner(options: ScannerOptions) {
     readsByChain: ReadonlyMap<string, readonly ContractRead[]>,
     { signal, timeoutMs }: ScanOptions,
   ): RunningScan {
-    const deadline = startDeadline(signal, timeoutMs)
-    const outcomes = new Map([...readsByChain].map(([name, reads]) => [name, scanChain(name, wallet, reads, deadline)]))
+    signal.throwIfAborted()
+    const limit = startTimeLimit(timeoutMs, signal)
+    const scanChain = async (name: string, reads: readonly ContractRead[]) => {
+      try {
+        return await (scans.get(name) as SharedScans).scan({ wallet, reads }, timeoutMs, limit.signal)
+      } catch (error) {
+        signal.throwIfAborted()
+        const cause = limit.isOver() ? new RpcError('TIMEOUT', `nothing came within ${timeoutMs} ms`) : error
+        const failure = explainFailure(name, cause, (sources.get(name) as ChainSources).againInMs())
+        report(name, failure)
+        return failure
+      }
+    }
+    const outcomes = new Map([...readsByChain].map(([name, reads]) => [name, scanChain(name, reads)]))
     // Rejections reach whoever awaits them; those that nobody awaits must not count as unhandled.
     for (const outcome of outcomes.values()) outcome.catch(() => {})
-    return { outcomes, signal: deadline.signal, stop: () => deadline.stop() }
+    return { outcomes, signal: limit.signal, [Symbol.dispose]: limit[Symbol.dispose] }
   }
 
   /** Reads all feeds twice: the second time also the rounds before those of the first. */
   async function learnRounds(signal: AbortSignal): Promise<void> {
     const noReads = new Map(chains.configured.map(({ name }) => [name, []]))
     for (let time = 0; time < 2; time++) {
-      const running = scan(ZERO_ADDRESS, noReads, { signal, timeoutMs: chainTimeoutMs })
+      using running = scan(ZERO_ADDRESS, noReads, { signal, timeoutMs: chainTimeoutMs })
       for (const [name, outcome] of running.outcomes) {
         const scanned = await outcome
         if ('priceOf' in scanned) for (const token of tokens.ofChain(name)) scanned.priceOf(token)
       }
-      running.stop()
     }
   }
 
@@ -135,9 +132,6 @@ export function createScanner(options: ScannerOptions) {
     },
   }
 }
-
-/** A failure of a chain for the same reason is a warning again after this time. */
-const WARN_AGAIN_MS = 60_000
 
 /** After this part of the time a URL is slow, and the next one is asked as well. */
 const SOFT_PART = 1 / 4
@@ -173,41 +167,10 @@ function createSources(chain: ChainConfig, options: ScannerOptions): ChainSource
   return createChainSources({ chain, sources, ...times })
 }
 
-type Deadline = ReturnType<typeof startDeadline>
-
-/** Why scans end. One error for all calls, because making one takes longer than most of a call's work. */
-const OVER = new Error('nobody waits any more')
-
-/** One timer for all chains of a call. */
-function startDeadline(caller: AbortSignal, timeoutMs: number) {
-  caller.throwIfAborted()
-  const controller = new AbortController()
-  const abort = () => controller.abort(OVER)
-  const timer = setTimeout(abort, timeoutMs)
-  caller.addEventListener('abort', abort, { once: true })
-  return {
-    /** Fires when the time is over or the caller hangs up. */
-    signal: controller.signal,
-    timeoutMs,
-    /** @throws the reason of the caller's signal, once it has fired */
-    throwIfCancelled: () => caller.throwIfAborted(),
-    stop(): void {
-      clearTimeout(timer)
-      caller.removeEventListener('abort', abort)
-      abort()
-    },
-  }
-}
-
-function explainFailure(chain: ChainConfig, error: unknown, deadline: Deadline, againInMs: number): Explanation {
-  const seconds = Math.ceil(againInMs / 1_000)
-  if (deadline.signal.aborted) {
-    const detail = `nothing came within ${deadline.timeoutMs} ms`
-    return explain('CHAIN_UNREACHABLE', { chain: chain.name, detail, seconds })
-  }
+function explainFailure(chain: string, error: unknown, againInMs: number): Explanation {
   if (!(error instanceof RpcError)) throw error
   const reason = isSilence(error) ? 'CHAIN_UNREACHABLE' : 'CHAIN_INCONSISTENT'
-  return explain(reason, { chain: chain.name, detail: error.detail, seconds })
+  return explain(reason, { chain, detail: error.detail, seconds: Math.ceil(againInMs / 1_000) })
 }
 
 /** Whether no node answered at all, not even with an error of JSON-RPC. */

@@ -1,8 +1,9 @@
 import { type ContractRead, createReadSet, type ReadSet } from '../../contracts/multicall.ts'
 import type { Address } from '../../domain/address.ts'
+import { untilAborted } from '../../domain/within.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import type { ChainSources } from './chain-sources.ts'
-import type { Ask } from './scan-reader.ts'
+import type { Ask, Reading } from './scan-reader.ts'
 import type { ChainState } from './wallet-state.ts'
 
 /** Scans one chain for all callers, in as few requests as possible. */
@@ -28,7 +29,6 @@ interface QueuedScan {
 interface Request {
   readonly controller: AbortController
   readonly scans: readonly QueuedScan[]
-  isOver: boolean
 }
 
 interface State {
@@ -43,8 +43,6 @@ interface State {
 export function createSharedScans(source: ChainSources) {
   const state: State = { source, current: new Map(), queue: [], isScheduled: false }
   return {
-    /** Milliseconds until it is worth scanning again, if a scan has just failed. */
-    againInMs: () => source.againInMs(),
     /**
      * Joins a scan for the same wallet that is under way and reads as much; else goes together with all others of the same pass of the event
      * loop. A caller who leaves ends nothing that others wait for.
@@ -57,7 +55,7 @@ export function createSharedScans(source: ChainSources) {
       const scan = joinOrQueue(state, ask)
       scan.timeoutMs = Math.min(scan.timeoutMs, timeoutMs)
       scan.waiting += 1
-      return waitFor(state, scan, signal)
+      return untilAborted(scan.state.promise, signal).finally(() => leave(state, scan))
     },
   }
 }
@@ -103,46 +101,26 @@ function sendQueue(state: State): void {
 
 async function send(state: State, scans: readonly QueuedScan[]): Promise<void> {
   const controller = new AbortController()
-  const request: Request = { controller, scans, isOver: false }
+  const request: Request = { controller, scans }
   for (const scan of scans) scan.request = request
   const asks = scans.map(({ wallet, reads }) => ({ wallet, reads: reads.list }))
   try {
     const timeoutMs = Math.min(...scans.map((scan) => scan.timeoutMs))
     const { states } = await state.source.read(asks, timeoutMs, controller.signal)
-    for (const [i, scan] of scans.entries()) settle(scan, states[i])
+    for (const [i, scan] of scans.entries()) {
+      const outcome = states[i] as Reading['states'][number]
+      if (outcome instanceof RpcError) scan.state.reject(outcome)
+      else scan.state.resolve(outcome)
+    }
   } catch (error) {
     for (const scan of scans) scan.state.reject(error)
   } finally {
-    request.isOver = true
     for (const scan of scans) forget(state, scan)
   }
 }
 
-function settle({ state }: QueuedScan, outcome: ChainState | RpcError | undefined): void {
-  if (outcome === undefined) state.reject(new RpcError('INCONSISTENT', 'an answer is missing'))
-  else if (outcome instanceof RpcError) state.reject(outcome)
-  else state.resolve(outcome)
-}
-
-/** Waits for a scan, at most until the signal fires. */
-function waitFor(state: State, scan: QueuedScan, signal: AbortSignal): Promise<ChainState> {
-  return new Promise((resolve, reject) => {
-    let isWaiting = true
-    const stopThen =
-      <T>(then: (value: T) => void) =>
-      (value: T) => {
-        if (!isWaiting) return
-        isWaiting = false
-        signal.removeEventListener('abort', onAbort)
-        leave(state, scan)
-        then(value)
-      }
-    const onAbort = stopThen(() => reject(signal.reason as Error))
-    if (signal.aborted) return onAbort(undefined)
-    signal.addEventListener('abort', onAbort)
-    scan.state.promise.then(stopThen(resolve), stopThen(reject))
-  })
-}
+/** Why a request ends early. One error for all, because making one takes longer than most of a call's work. */
+const LEFT = new Error('nobody waits any more')
 
 /** One caller less. The request ends when nobody waits for any of its scans. */
 function leave(state: State, scan: QueuedScan): void {
@@ -150,8 +128,8 @@ function leave(state: State, scan: QueuedScan): void {
   if (scan.waiting > 0 || scan.request === undefined) return
   // New callers must not join a scan that ends.
   forget(state, scan)
-  const { scans, controller, isOver } = scan.request
-  if (!isOver && scans.every(({ waiting }) => waiting === 0)) controller.abort()
+  const { scans, controller } = scan.request
+  if (scans.every(({ waiting }) => waiting === 0)) controller.abort(LEFT)
 }
 
 function forget({ current }: State, scan: QueuedScan): void {

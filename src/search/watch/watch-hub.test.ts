@@ -20,8 +20,7 @@ afterEach(() => void vi.useRealTimers())
 test('one poll serves all who wait, naming each account once, and none runs while nobody waits', async () => {
   const last = new Map([[1, 5n]])
   const { hub, asked } = hubOver(last)
-  const places = [1, 1, 2].map((accountId) => ({ accountId, place: hub.enter(accountId) }))
-  const waiting = places.map(({ accountId, place }) => place.waitForChange(accountId === 1 ? 5n : 0n, 60_000, never))
+  const waiting = [1, 1, 2].map((accountId) => hub.waitForChange(accountId, accountId === 1 ? 5n : 0n, 60_000, never))
   await vi.advanceTimersByTimeAsync(750)
   expect(asked).toEqual([
     [1, 2],
@@ -36,15 +35,14 @@ test('one poll serves all who wait, naming each account once, and none runs whil
 
 test('a wait ends at its timeout, when its signal fires, and at once where the last change differs already', async () => {
   const { hub } = hubOver(new Map([[1, 5n]]))
-  const place = hub.enter(1)
-  const [same, other] = [place.waitForChange(5n, 400, never), place.waitForChange(6n, 60_000, never)]
+  const [same, other] = [hub.waitForChange(1, 5n, 400, never), hub.waitForChange(1, 6n, 60_000, never)]
   await vi.advanceTimersByTimeAsync(500)
   expect([await same, await other]).toEqual([false, true])
   const aborter = new AbortController()
-  const aborted = place.waitForChange(5n, 60_000, aborter.signal)
+  const aborted = hub.waitForChange(1, 5n, 60_000, aborter.signal)
   aborter.abort(new Error('enough'))
   await expect(aborted).rejects.toThrow('enough')
-  await expect(place.waitForChange(5n, 60_000, aborter.signal)).rejects.toThrow('enough')
+  await expect(hub.waitForChange(1, 5n, 60_000, aborter.signal)).rejects.toThrow('enough')
 })
 
 test('polls that fail are repeated; waiters get the error when they fail for long', async () => {
@@ -53,12 +51,12 @@ test('polls that fail are repeated; waiters get the error when they fail for lon
     if (fails-- > 0) throw new Error('no database')
     return new Map([[1, 1n]])
   }
-  const place = createWatchHub({ readLastChanges, logger: silent }).enter(1)
-  const found = place.waitForChange(0n, 60_000, never)
+  const hub = createWatchHub({ readLastChanges, logger: silent })
+  const found = hub.waitForChange(1, 0n, 60_000, never)
   await vi.advanceTimersByTimeAsync(1_000)
   expect(await found).toBe(true)
   fails = Number.POSITIVE_INFINITY
-  const failed = place.waitForChange(0n, 60_000, never)
+  const failed = hub.waitForChange(1, 0n, 60_000, never)
   failed.catch(() => {})
   await vi.advanceTimersByTimeAsync(15_000)
   expect(vi.getTimerCount()).toBe(2)
@@ -72,6 +70,6 @@ test('an account has a limited number of places, and one that is left can be tak
   for (let place = 2; place <= 100; place++) hub.enter(1)
   expect(() => hub.enter(1)).toThrow(expect.objectContaining({ reason: 'TOO_MANY_STREAMS' }))
   hub.enter(2)
-  first.leave()
+  first[Symbol.dispose]()
   hub.enter(1)
 })

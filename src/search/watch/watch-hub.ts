@@ -28,15 +28,6 @@ export function createWatchHub({ readLastChanges, logger }: WatchHubOptions) {
     },
   })
 
-  async function waitForChange(
-    accountId: number,
-    change: bigint,
-    timeoutMs: number,
-    signal: AbortSignal,
-  ): Promise<boolean> {
-    return (await wait({ accountId, change }, timeoutMs, signal)) === true
-  }
-
   return {
     /**
      * Waits until the account's last change differs from `change`, but no longer than `timeoutMs`.
@@ -44,7 +35,9 @@ export function createWatchHub({ readLastChanges, logger }: WatchHubOptions) {
      * @returns whether it differs
      * @throws the signal's reason when it fires; the database's error when polls have failed for a while
      */
-    waitForChange,
+    waitForChange: async (accountId: number, change: bigint, timeoutMs: number, signal: AbortSignal) =>
+      (await wait({ accountId, change }, timeoutMs, signal)) === true,
+
     /**
      * Takes a place for a watcher of an account.
      *
@@ -57,10 +50,8 @@ export function createWatchHub({ readLastChanges, logger }: WatchHubOptions) {
       }
       places.set(accountId, ofAccount + 1)
       return {
-        waitForChange: (change: bigint, timeoutMs: number, signal: AbortSignal): Promise<boolean> =>
-          waitForChange(accountId, change, timeoutMs, signal),
         /** Frees the place. */
-        leave(): void {
+        [Symbol.dispose](): void {
           const left = (places.get(accountId) ?? 1) - 1
           if (left === 0) places.delete(accountId)
           else places.set(accountId, left)

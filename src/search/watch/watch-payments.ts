@@ -1,5 +1,5 @@
-import { addAbortListener } from 'node:events'
 import type { Account } from '../../domain/account.ts'
+import { untilAborted } from '../../domain/within.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { PaymentFilter, SearchInput } from '../filter/payment-filter.ts'
 import type { PaymentSearch } from '../page/payment-search.ts'
@@ -76,36 +76,32 @@ export function createWatchPayments(options: WatchOptions) {
     { watchCursor, signal }: WatchTerms,
   ): AsyncGenerator<WatchMessage, never> {
     const filter = await parseFilter(account, input, signal)
-    const place = hub.enter(account.id)
-    try {
-      const seal = watchSeal(cursorSecret, account.id)
-      const readAfter = readerOf(filter, signal)
-      const extent = await repository.extent(account.id, signal)
-      let at = watchCursor === undefined ? extent.lastChange : decodeWatchCursor(seal, watchCursor)
-      checkWithin(extent, at)
-      let sentAtMs = performance.now()
-      const silenceLeftMs = () => Math.max(0, sentAtMs + heartbeatMs - performance.now())
-      const beat = () => {
-        sentAtMs = performance.now()
-        return { type: 'HEARTBEAT', at: now(), watchCursor: encodeWatchCursor(seal, at) } as const
+    using _place = hub.enter(account.id)
+    const seal = watchSeal(cursorSecret, account.id)
+    const readAfter = readerOf(filter, signal)
+    const extent = await repository.extent(account.id, signal)
+    let at = watchCursor === undefined ? extent.lastChange : decodeWatchCursor(seal, watchCursor)
+    checkWithin(extent, at)
+    let sentAtMs = performance.now()
+    const silenceLeftMs = () => Math.max(0, sentAtMs + heartbeatMs - performance.now())
+    const beat = () => {
+      sentAtMs = performance.now()
+      return { type: 'HEARTBEAT', at: now(), watchCursor: encodeWatchCursor(seal, at) } as const
+    }
+    let hasCaughtUp = false
+    for (;;) {
+      const batch = await readAfter(at)
+      checkWithin(batch, at)
+      for (const event of batch.events) yield { ...event, watchCursor: encodeWatchCursor(seal, event.change) }
+      at = batch.through
+      if (batch.events.length > 0) sentAtMs = performance.now()
+      if (at < batch.lastChange) {
+        if (silenceLeftMs() === 0) yield beat()
+      } else {
+        if (!hasCaughtUp) yield beat()
+        hasCaughtUp = true
+        while (!(await hub.waitForChange(account.id, at, silenceLeftMs(), signal))) yield beat()
       }
-      let hasCaughtUp = false
-      for (;;) {
-        const batch = await readAfter(at)
-        checkWithin(batch, at)
-        for (const event of batch.events) yield { ...event, watchCursor: encodeWatchCursor(seal, event.change) }
-        at = batch.through
-        if (batch.events.length > 0) sentAtMs = performance.now()
-        if (at < batch.lastChange) {
-          if (silenceLeftMs() === 0) yield beat()
-        } else {
-          if (!hasCaughtUp) yield beat()
-          hasCaughtUp = true
-          while (!(await place.waitForChange(at, silenceLeftMs(), signal))) yield beat()
-        }
-      }
-    } finally {
-      place.leave()
     }
   }
 }
@@ -168,10 +164,8 @@ export function createShareRead<T>() {
     signal.throwIfAborted()
     const reading = readings.get(name) ?? begin(name, read)
     reading.callers += 1
-    const { promise: aborted, reject } = Promise.withResolvers<never>()
-    using _listener = addAbortListener(signal, () => reject(signal.reason))
     try {
-      return await Promise.race([reading.result, aborted])
+      return await untilAborted(reading.result, signal)
     } finally {
       reading.callers -= 1
       if (reading.callers === 0) {
