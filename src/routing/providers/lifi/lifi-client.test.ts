@@ -31,7 +31,7 @@ let amount = 0
 /** Each is another question. */
 const askQuote = () => {
   const request = { toAmount: `${++amount}` } as ContractCallsQuoteRequestToAmount
-  return client.quote(request, { signal, fresh: false, call: {} })
+  return client.quote(request, { signal, fresh: false })
 }
 
 const well = (headers?: Record<string, string>) => () => Response.json({}, headers && { headers })

@@ -3,6 +3,7 @@ import { dropOldest } from '../../../domain/collections.ts'
 import { formatAmount } from '../../../domain/decimal.ts'
 import type { Hex } from '../../../domain/hex.ts'
 import type { Logger } from '../../../domain/logger.ts'
+import { untilAborted } from '../../../domain/within.ts'
 import { type Explanation, explain } from '../../../errors/waybill-error.ts'
 import type { OnBreakerChange } from '../../../nodes/breaker.ts'
 import { type LossCap, USUAL_LOSS_CAP } from './lifi-costs.ts'
@@ -37,8 +38,6 @@ interface QuoteOptions {
   readonly signal: AbortSignal
   /** Use no remembered answer. */
   readonly fresh: boolean
-  /** The same object for all questions of one API call, as of an endpoint's `ask`. */
-  readonly call: object
 }
 
 const TIMEOUT_MS = 2_500
@@ -59,25 +58,19 @@ export function createLifiClient(options: LifiClientOptions) {
     })
   const quotes = endpointAt('/quote/contractCalls', 'quotes of other chains')
   const statuses = endpointAt('/status', 'where payments came from')
-  const underWay = new Map<string, Promise<LifiAnswer>>()
-  const remembered = new Map<string, { readonly answer: LifiAnswer; readonly untilMs: number }>()
-
-  function remember(key: string, answer: LifiAnswer): void {
-    if (!answer.ok && !isLasting(answer.failure)) return
-    remembered.delete(key)
-    remembered.set(key, { answer, untilMs: clock() + REMEMBERED_MS })
-    dropOldest(remembered, MAX_REMEMBERED)
-  }
+  /** Answers that came, and questions that are under way. */
+  const remembered = new Map<string, { readonly answer: Promise<LifiAnswer>; untilMs: number }>()
 
   /** Goes on when its callers are gone: it has been counted against the quota, and the next caller may ask the same. */
-  function askOnce(key: string, call: object): Promise<LifiAnswer> {
-    const asked = quotes.ask({ json: key }, call).then((answer) => {
-      remember(key, answer)
-      if (underWay.get(key) === asked) underWay.delete(key)
-      return answer
+  function askOnce(key: string): Promise<LifiAnswer> {
+    const entry = { answer: quotes.ask({ json: key }), untilMs: Number.POSITIVE_INFINITY }
+    remembered.delete(key)
+    remembered.set(key, entry)
+    dropOldest(remembered, MAX_REMEMBERED)
+    void entry.answer.then((answer) => {
+      entry.untilMs = answer.ok || isLasting(answer.failure) ? clock() + REMEMBERED_MS : 0
     })
-    underWay.set(key, asked)
-    return asked
+    return entry.answer
   }
 
   return {
@@ -87,12 +80,10 @@ export function createLifiClient(options: LifiClientOptions) {
      * Asks for a quote that ends in a call on the destination chain. Equal questions at the same time are sent once, and the answer is
      * remembered for 10 seconds. Never rejects; once the signal has fired it resolves as TIMEOUT.
      */
-    quote(request: ContractCallsQuoteRequestToAmount, { signal, fresh, call }: QuoteOptions): Promise<LifiAnswer> {
+    quote(request: ContractCallsQuoteRequestToAmount, { signal, fresh }: QuoteOptions): Promise<LifiAnswer> {
       const key = JSON.stringify(request)
       const known = fresh ? undefined : remembered.get(key)
-      if (known !== undefined && clock() < known.untilMs) return Promise.resolve(known.answer)
-      const asked = (fresh ? undefined : underWay.get(key)) ?? askOnce(key, call)
-      return orTimeout(asked, signal)
+      return orTimeout(known !== undefined && clock() < known.untilMs ? known.answer : askOnce(key), signal)
     },
     /** Seconds until a question for a quote that has just failed like this may have another answer. */
     againInSeconds(failure: LifiFailure): number {
@@ -106,7 +97,7 @@ export function createLifiClient(options: LifiClientOptions) {
      * @param txHash - of the transaction that delivered it, or of the one that sent it
      */
     status: (txHash: Hex, { signal }: Pick<QuoteOptions, 'signal'>) =>
-      orTimeout(statuses.ask({ query: `?txHash=${txHash}` }, signal), signal),
+      orTimeout(statuses.ask({ query: `?txHash=${txHash}` }), signal),
   }
 }
 
@@ -122,14 +113,9 @@ function isLasting({ kind }: LifiFailure): boolean {
   return kind === 'NO_ROUTE' || kind === 'AMOUNT_TOO_SMALL' || kind === 'REFUSED'
 }
 
+/** Questions never reject, so only the signal does. */
 function orTimeout(asked: Promise<LifiAnswer>, signal: AbortSignal): Promise<LifiAnswer> {
-  const over = failed(NO_ANSWER)
-  if (signal.aborted) return Promise.resolve(over)
-  return new Promise((resolve, reject) => {
-    const onAbort = () => resolve(over)
-    signal.addEventListener('abort', onAbort, { once: true })
-    asked.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
-  })
+  return untilAborted(asked, signal).catch(() => failed(NO_ANSWER))
 }
 
 /** Explains why there is no quote. */

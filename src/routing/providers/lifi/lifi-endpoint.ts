@@ -1,5 +1,5 @@
-import { type Admission, createBreaker, type OnBreakerChange } from '../../../nodes/breaker.ts'
-import { failureOfAnswer, type LifiFailure, NO_ANSWER, type ParsedBody } from './lifi-failure.ts'
+import { createBreaker, type OnBreakerChange } from '../../../nodes/breaker.ts'
+import { countOf, failureOfAnswer, type LifiFailure, NO_ANSWER, type ParsedBody, pauseOf } from './lifi-failure.ts'
 
 /** The outcome of a question to LI.FI: JSON that is not checked yet, or why there is none. */
 export type LifiAnswer =
@@ -39,27 +39,11 @@ export function createLifiEndpoint({ url, apiKey, timeoutMs, fetch, clock, onCha
   const quota = createQuota()
   const breaker = createBreaker(onChange)
   let lastFault = NO_ANSWER
-  let probe: { readonly call: object; readonly answer: Promise<LifiAnswer> } | undefined
 
-  /** Asks where the breaker admits it; waits for the probe of the same call. */
-  async function ask(input: LifiInput, call: object): Promise<LifiAnswer> {
+  /** Asks where the breaker and the quota allow it, and counts in the breaker how it went. Never rejects. */
+  async function ask(input: LifiInput): Promise<LifiAnswer> {
     const admission = breaker.admit(clock())
-    if (admission === 'NO') {
-      if (probe?.call !== call) return notAsked(lastFault, breaker.againInMs(clock()))
-      await probe.answer
-      return ask(input, call)
-    }
-    const answer = askCounted(input, admission)
-    if (admission === 'YES') return answer
-    const own = { call, answer }
-    probe = own
-    return answer.finally(() => {
-      if (probe === own) probe = undefined
-    })
-  }
-
-  /** Asks where the quota allows it, and counts in the breaker how it went. */
-  async function askCounted(input: LifiInput, admission: Admission): Promise<LifiAnswer> {
+    if (admission === 'NO') return notAsked(lastFault, breaker.againInMs(clock()))
     const waitMs = quota.take(clock())
     if (waitMs > 0) {
       breaker.abandon(admission)
@@ -82,18 +66,15 @@ export function createLifiEndpoint({ url, apiKey, timeoutMs, fetch, clock, onCha
     if (apiKey !== undefined) headers.set('x-lifi-api-key', apiKey)
     if (json !== undefined) headers.set('content-type', 'application/json')
     const post = json === undefined ? {} : { method: 'POST', body: json }
-    let isAnswered = false
     try {
       const response = await fetch(url + query, { redirect: 'error', signal, headers, ...post })
-      isAnswered = true
       quota.answered(response.headers, clock())
       const parsed = parse(await readLimited(response))
       if (response.status === 200 && parsed.ok) return { ok: true, body: parsed.value, atMs: clock() }
       const failure = failureOfAnswer({ status: response.status, body: parsed, headers: response.headers, apiKey })
-      if (failure.kind === 'QUOTA') quota.refused(response.headers, clock())
+      if (failure.kind === 'QUOTA') quota.refused(failure.seconds, clock())
       return failed(failure)
     } catch (error) {
-      if (!isAnswered) quota.unanswered()
       if (signal.aborted) return failed(NO_ANSWER)
       if (error instanceof AnswerTooLargeError) return failed({ kind: 'INCONSISTENT', detail: error.message })
       return failed({ kind: 'UNREACHABLE', detail: describeNetworkError(error) })
@@ -101,12 +82,6 @@ export function createLifiEndpoint({ url, apiKey, timeoutMs, fetch, clock, onCha
   }
 
   return {
-    /**
-     * Asks. Never rejects.
-     *
-     * @param call - the same object for all questions of one API call: while one of them probes a failed endpoint, the others wait for the
-     *   outcome instead of failing
-     */
     ask,
     /** Milliseconds until it is asked again, if a question has just failed like this; 0 where the question itself was wrong. */
     againInMs: (failure: LifiFailure) => (isFault(failure) ? breaker.againInMs(clock()) : 0),
@@ -157,54 +132,32 @@ function describeNetworkError(error: unknown): string {
   return typeof cause?.code === 'string' ? cause.code : 'the connection failed'
 }
 
-/** The pause after too many questions, where the source does not say until when. */
-const USUAL_PAUSE_MS = 60_000
-
-/** The longest pause that is believed: LI.FI's windows last two hours. */
-const MAX_PAUSE_MS = 2 * 60 * 60 * 1_000
-
 interface Allowance {
-  readonly remaining: number
+  remaining: number
   readonly untilMs: number
 }
 
 /** Makes the quota of a source that has not answered yet: how often it may be asked, by the `ratelimit-*` headers of its answers. No I/O, no timers. */
 export function createQuota() {
   let allowance: Allowance | undefined
-  let underWay = 0
 
   return {
     /** Counts a question. @returns 0 when it may be asked, else the milliseconds for which it may not */
     take(nowMs: number): number {
       if (allowance !== undefined && nowMs >= allowance.untilMs) allowance = undefined
-      // The source has not counted yet what is under way.
-      if (allowance !== undefined && allowance.remaining <= underWay) return allowance.untilMs - nowMs
-      underWay += 1
+      if (allowance === undefined) return 0
+      if (allowance.remaining <= 0) return allowance.untilMs - nowMs
+      allowance.remaining -= 1
       return 0
     },
     /** The answer to a counted question has come, with `ratelimit-*` headers or without. */
     answered(headers: Headers, nowMs: number): void {
-      underWay -= 1
       const [remaining, resetMs] = [countOf(headers, 'ratelimit-remaining'), pauseOf(headers)]
       if (remaining !== undefined && resetMs !== undefined) allowance = { remaining, untilMs: nowMs + resetMs }
     },
     /** That answer said that there were too many questions. */
-    refused(headers: Headers, nowMs: number): void {
-      allowance = { remaining: 0, untilMs: nowMs + (pauseOf(headers) ?? USUAL_PAUSE_MS) }
-    },
-    /** A counted question will have no answer. */
-    unanswered(): void {
-      underWay -= 1
+    refused(seconds: number, nowMs: number): void {
+      allowance = { remaining: 0, untilMs: nowMs + seconds * 1_000 }
     },
   }
-}
-
-function pauseOf(headers: Headers): number | undefined {
-  const seconds = countOf(headers, 'ratelimit-reset') ?? countOf(headers, 'retry-after')
-  return seconds === undefined ? undefined : Math.min(seconds * 1_000, MAX_PAUSE_MS)
-}
-
-function countOf(headers: Headers, name: string): number | undefined {
-  const text = headers.get(name)?.trim() ?? ''
-  return /^\d{1,9}$/.test(text) ? Number(text) : undefined
 }

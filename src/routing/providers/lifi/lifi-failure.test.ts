@@ -67,6 +67,17 @@ describe('an error of LI.FI', () => {
     expect(failureOf(404, { message: 'nothing found', code: 1002 })).toMatchObject({ detail: 'nothing found' })
   })
 
+  it.each([
+    ['its own header', { 'ratelimit-reset': '30', 'retry-after': '5' }, 30],
+    ['Retry-After', { 'retry-after': '5' }, 5],
+    ['nothing', {}, 60],
+    ['a date', { 'retry-after': 'Fri, 20 Nov 2026 15:00:00 GMT' }, 60],
+    ['a year', { 'ratelimit-reset': '31536000' }, 7_200],
+  ])('that refuses more questions pauses them by %s', (_, headers, seconds) => {
+    const answer = { status: 429, body: { ok: false }, headers: new Headers(headers) } as const
+    expect(failureOfAnswer(answer)).toEqual({ kind: 'QUOTA', seconds })
+  })
+
   it('never repeats the key', () => {
     expect(JSON.stringify(failureOf(400, { message: 'key abc-1 of abc-1', code: 1011 }, 'abc-1'))).not.toContain('abc')
   })

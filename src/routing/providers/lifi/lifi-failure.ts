@@ -3,15 +3,13 @@ import { isObject } from '../../../nodes/rpc-error.ts'
 
 /** Why LI.FI gave no quote. Details are LI.FI's words. */
 export type LifiFailure =
-  | { readonly kind: 'TIMEOUT' | 'UNREACHABLE'; readonly detail: string }
-  /** Its answer cannot be right. */
-  | { readonly kind: 'INCONSISTENT'; readonly detail: string }
+  /** INCONSISTENT: its answer cannot be right. REFUSED: LI.FI rejected the question as invalid. */
+  | {
+      readonly kind: 'TIMEOUT' | 'UNREACHABLE' | 'INCONSISTENT' | 'NO_ROUTE' | 'AMOUNT_TOO_SMALL' | 'REFUSED'
+      readonly detail: string
+    }
   | { readonly kind: 'QUOTA'; readonly seconds: number }
   | { readonly kind: 'UNAUTHORIZED' }
-  | { readonly kind: 'NO_ROUTE'; readonly detail: string }
-  | { readonly kind: 'AMOUNT_TOO_SMALL'; readonly detail: string }
-  /** LI.FI rejected the question as invalid. */
-  | { readonly kind: 'REFUSED'; readonly detail: string }
 
 export const NO_ANSWER: LifiFailure = { kind: 'TIMEOUT', detail: 'no answer in time' }
 
@@ -48,7 +46,10 @@ const KIND_OF_STATUS: Readonly<Record<number, FailureKind>> = {
 const TOO_SMALL = new Set(['AMOUNT_TOO_LOW', 'FEES_HIGHER_THAN_AMOUNT'])
 
 /** How long a quota counts as used up where the answer does not say. */
-const USUAL_PAUSE_SECONDS = 60
+const USUAL_PAUSE_MS = 60_000
+
+/** The longest pause that is believed: LI.FI's windows last two hours. */
+const MAX_PAUSE_MS = 2 * 60 * 60 * 1_000
 
 /** A parsed body; not `ok` where it is not JSON. */
 export type ParsedBody = { readonly ok: true; readonly value: unknown } | { readonly ok: false }
@@ -69,20 +70,9 @@ export function failureOfAnswer({ status, body, headers, apiKey }: FailedAnswer)
   const codes = toolCodesOf(errors)
   const said = codes.length > 0 ? codes.join(', ') : message
   const detail = withoutKey(said === '' ? `HTTP status ${status}` : said, apiKey)
-  switch (kind) {
-    case 'UNAUTHORIZED':
-      return { kind }
-    case 'QUOTA':
-      return { kind, seconds: secondsOf(headers) }
-    case 'NO_ROUTE':
-      return { kind: isTooSmall(codes) ? 'AMOUNT_TOO_SMALL' : kind, detail }
-    case 'TIMEOUT':
-    case 'UNREACHABLE':
-    case 'INCONSISTENT':
-    case 'AMOUNT_TOO_SMALL':
-    case 'REFUSED':
-      return { kind, detail }
-  }
+  if (kind === 'UNAUTHORIZED') return { kind }
+  if (kind === 'QUOTA') return { kind, seconds: Math.ceil((pauseOf(headers) ?? USUAL_PAUSE_MS) / 1_000) }
+  return { kind: kind === 'NO_ROUTE' && isTooSmall(codes) ? 'AMOUNT_TOO_SMALL' : kind, detail }
 }
 
 /** A body that is not JSON comes from a gateway in front of LI.FI, whatever its status. */
@@ -119,9 +109,16 @@ function isTooSmall(codes: readonly string[]): boolean {
   )
 }
 
-function secondsOf(headers: Headers): number {
-  const seconds = Number(headers.get('ratelimit-reset') ?? headers.get('retry-after') ?? USUAL_PAUSE_SECONDS)
-  return Number.isSafeInteger(seconds) && seconds > 0 ? seconds : USUAL_PAUSE_SECONDS
+/** The pause that an answer asks for, in milliseconds. */
+export function pauseOf(headers: Headers): number | undefined {
+  const seconds = countOf(headers, 'ratelimit-reset') ?? countOf(headers, 'retry-after')
+  return seconds === undefined ? undefined : Math.min(seconds * 1_000, MAX_PAUSE_MS)
+}
+
+/** The whole number of a header. */
+export function countOf(headers: Headers, name: string): number | undefined {
+  const text = headers.get(name)?.trim() ?? ''
+  return /^\d{1,9}$/.test(text) ? Number(text) : undefined
 }
 
 function withoutKey(text: string, apiKey: string | undefined): string {

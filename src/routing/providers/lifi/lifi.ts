@@ -74,10 +74,9 @@ export function createLifiProvider(options: LifiProviderOptions): Provider {
   const selections = new WeakMap<Payment, Selection>()
 
   function selectionFor(payment: Payment): Selection {
-    const known = selections.get(payment)
-    const selection =
-      known ?? createSelection({ places: payment.isEstimate ? MAX_ESTIMATED : MAX_ASKED, patienceMs: PATIENCE_MS })
-    if (known === undefined) selections.set(payment, selection)
+    const places = payment.isEstimate ? MAX_ESTIMATED : MAX_ASKED
+    const selection = selections.get(payment) ?? createSelection({ places, patienceMs: PATIENCE_MS })
+    selections.set(payment, selection)
     return selection
   }
 
@@ -151,7 +150,7 @@ function planBridging(options: LifiProviderOptions, bridging: Bridging): Plan {
         return explain('CROSSCHAIN_NOT_ASKED', { provider: options.client.name, most: MAX_ASKED, token, chain })
       }
       const fresh = payment.isFinalQuote === true
-      const answer = await options.client.quote(question.request, { signal: context.signal, fresh, call: payment })
+      const answer = await options.client.quote(question.request, { signal: context.signal, fresh })
       if (!answer.ok) return explainFailure(options.client, question, answer.failure)
       try {
         const quote = readLifiQuote(answer.body, question, Math.floor(answer.atMs / 1_000))
