@@ -1,4 +1,4 @@
-import { parseFiatCode, splitCurrencyId, symbolOfCurrency } from '../domain/currency.ts'
+import { parseFiatCode, splitCurrencyId, symbolOfCurrency, type Token } from '../domain/currency.ts'
 import { namesOf, suggestName } from '../domain/nearest.ts'
 import { waybillError } from '../errors/waybill-error.ts'
 import type { ChainDirectory } from './chain-directory.ts'
@@ -49,6 +49,29 @@ export async function resolveNetwork(sources: NameSources, field: string, text: 
     value: text,
     suggestion: again.kind === 'unknown' ? again.suggest() : known.suggest(),
   })
+}
+
+/** The name of a configured chain, from any of its names. @throws WaybillError UNKNOWN_NETWORK, NETWORK_NOT_CONFIGURED */
+export function requireConfigured(chains: ChainDirectory, field: string, text: string): string {
+  const resolved = chains.resolve(text)
+  if (resolved.kind === 'unknown') {
+    throw waybillError('UNKNOWN_NETWORK', { field, value: text, suggestion: resolved.suggest() })
+  }
+  if (resolved.kind === 'chain' && chains.config(resolved.name) !== undefined) return resolved.name
+  throw notConfigured(chains, field, text)
+}
+
+export function notConfigured({ configured }: ChainDirectory, field: string, value: string) {
+  const known = configured.map(({ name }) => name).join(', ')
+  return waybillError('NETWORK_NOT_CONFIGURED', { field, value, known })
+}
+
+/** The token of a configured chain, by symbol or id. @throws WaybillError CURRENCY_NOT_ON_NETWORK */
+export function requireTokenOn(tokens: TokenDirectory, field: string, network: string, value: string): Token {
+  const token = tokens.onChain(network, value)
+  if (token !== undefined) return token
+  const known = tokens.ofChain(network).map(({ id }) => id)
+  throw waybillError('CURRENCY_NOT_ON_NETWORK', { field, value, network, known: known.join(', ') })
 }
 
 /**

@@ -1,3 +1,4 @@
+import { requireConfigured, requireTokenOn } from '../chains/resolve-names.ts'
 import type { TokenDirectory } from '../chains/token-directory.ts'
 import { toQuantity } from '../contracts/words.ts'
 import type { Account } from '../domain/account.ts'
@@ -234,30 +235,13 @@ function readChoice(question: PaymentQuestion, directories: Directories): RouteC
   if (chain === undefined && token === undefined) return { kind: 'ID', id: route ?? DIRECT_ROUTE_ID }
   if (token === undefined) throw waybillError('INCOMPLETE_ROUTE', { field: 'chain', detail: 'without token' })
   if (chain === undefined) throw waybillError('INCOMPLETE_ROUTE', { field: 'token', detail: 'without chain' })
-  return { kind: 'TOKEN', token: tokenOf(chain, token, directories) }
+  const { chains, tokens } = directories
+  return { kind: 'TOKEN', token: requireTokenOn(tokens, 'token', requireConfigured(chains, 'chain', chain), token) }
 }
 
 /** The choice as messages name it. */
 function nameOf(choice: RouteChoice): string {
   return choice.kind === 'ID' ? choice.id : `with ${choice.token.symbol} on ${choice.token.chain}`
-}
-
-function tokenOf(chainText: string, tokenText: string, { chains, tokens }: Directories): Token {
-  const resolved = chains.resolve(chainText)
-  if (resolved.kind === 'unknown') {
-    throw waybillError('UNKNOWN_NETWORK', { field: 'chain', value: chainText, suggestion: resolved.suggest() })
-  }
-  if (resolved.kind === 'elsewhere' || chains.config(resolved.name) === undefined) {
-    const known = chains.configured.map(({ name }) => name).join(', ')
-    throw waybillError('NETWORK_NOT_CONFIGURED', { field: 'chain', value: chainText, known })
-  }
-  const token = tokens.onChain(resolved.name, tokenText)
-  if (token !== undefined) return token
-  const known = tokens
-    .ofChain(resolved.name)
-    .map(({ symbol }) => symbol)
-    .join(', ')
-  throw waybillError('CURRENCY_NOT_ON_NETWORK', { field: 'token', value: tokenText, network: resolved.name, known })
 }
 
 interface StepTexts {

@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { ChainDirectory } from '../../chains/chain-directory.ts'
 import { receiverChain } from '../../chains/configured-addresses.ts'
+import { notConfigured, requireConfigured, requireTokenOn } from '../../chains/resolve-names.ts'
 import { readCurrencyId, type TokenDirectory } from '../../chains/token-directory.ts'
 import type { Address } from '../../domain/address.ts'
 import { given } from '../../domain/collections.ts'
@@ -83,51 +84,26 @@ function parseAmount(text: string, readCurrency: () => NonNullable<AmountRule['c
   return requireAmount('amount', text, { currency: readCurrency() })
 }
 
-function parseNetwork(text: string, known: KnownCurrencies): string {
-  const { chains } = known
-  const resolved = chains.resolve(text)
-  if (resolved.kind === 'unknown') {
-    throw waybillError('UNKNOWN_NETWORK', { field: 'network', value: text, suggestion: resolved.suggest() })
-  }
-  if (resolved.kind === 'elsewhere' || chains.config(resolved.name) === undefined) {
-    throw notConfigured('network', text, known)
-  }
-  return resolved.name
-}
-
 /** The payment currency, which has a chain: that of `network`, or that of the currency's id. */
 function parsePaymentCurrency({ paymentCurrency: text, network }: TermsInput, known: KnownCurrencies): Token {
   if (network === undefined || network === '') {
     const named = known.tokens.byId(text)
     if (named !== undefined) return named
-    throw explainNoChain(text, known)
+    return refuseNoChain(text, known)
   }
-  const chain = parseNetwork(network, known)
-  const token = known.tokens.onChain(chain, text)
-  if (token !== undefined) return token
-  throw notOnNetwork(text, chain, known)
+  const chain = requireConfigured(known.chains, 'network', network)
+  return requireTokenOn(known.tokens, 'paymentCurrency', chain, text)
 }
 
-/** Explains why no token was found without a network: a symbol needs one, and an id may name a chain or token that is not configured. */
-function explainNoChain(text: string, known: KnownCurrencies): Error {
-  const { chains, tokens } = known
-  if (tokens.bySymbol(text).length > 0) return waybillError('MISSING_FIELD', { field: 'network' })
+/** Tells why no token was found without a network: a symbol needs one, and an id may name a chain or token that is not configured. */
+function refuseNoChain(text: string, { chains, tokens }: KnownCurrencies): Token {
+  if (tokens.bySymbol(text).length > 0) throw waybillError('MISSING_FIELD', { field: 'network' })
   const [reading] = readCurrencyId(text, chains)
   if (reading === undefined) {
-    return waybillError('UNKNOWN_CURRENCY', { field: 'paymentCurrency', value: text, suggestion: tokens.suggest(text) })
+    throw waybillError('UNKNOWN_CURRENCY', { field: 'paymentCurrency', value: text, suggestion: tokens.suggest(text) })
   }
-  if (chains.config(reading.chain) === undefined) return notConfigured('paymentCurrency', reading.chain, known)
-  return notOnNetwork(text, reading.chain, known)
-}
-
-function notOnNetwork(value: string, network: string, { tokens }: KnownCurrencies): Error {
-  const ids = tokens.ofChain(network).map(({ id }) => id)
-  return waybillError('CURRENCY_NOT_ON_NETWORK', { field: 'paymentCurrency', value, network, known: ids.join(', ') })
-}
-
-function notConfigured(field: string, value: string, { chains }: KnownCurrencies): Error {
-  const names = chains.configured.map(({ name }) => name).join(', ')
-  return waybillError('NETWORK_NOT_CONFIGURED', { field, value, known: names })
+  if (chains.config(reading.chain) === undefined) throw notConfigured(chains, 'paymentCurrency', reading.chain)
+  return requireTokenOn(tokens, 'paymentCurrency', reading.chain, text)
 }
 
 function parseInvoiceCurrency(

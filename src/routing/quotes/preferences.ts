@@ -110,10 +110,9 @@ function chainsOf({ chains }: Directories, field: string, text: string): Meaning
   if (resolved.kind === 'unknown') {
     throw waybillError('UNKNOWN_NETWORK', { field, value: text, suggestion: resolved.suggest() })
   }
-  const isServed = resolved.kind === 'chain' && chains.config(resolved.name) !== undefined
-  if (isServed) return { names: [resolved.name] }
+  if (resolved.kind === 'chain' && chains.config(resolved.name) !== undefined) return { names: [resolved.name] }
   const names = chains.configured.map(({ name }) => name)
-  return { unmet: warnUnmet(`${field}: ${describeUnserved(text, resolved, chains)}`, suggestion('chains', names)) }
+  return { unmet: warnUnmet(`${field}: "${text}" is not served here`, suggestion('chains', names)) }
 }
 
 /** @throws WaybillError UNKNOWN_CURRENCY */
@@ -142,17 +141,6 @@ function unmetTogether(
   if (tokens.all.some((token) => isWanted(token, named))) return []
   const ids = tokens.all.filter(({ chain }) => named.chains?.has(chain)).map(({ id }) => id)
   return [warnUnmet('none of the tokens is on any of the chains', suggestion('tokens', ids))]
-}
-
-function describeUnserved(
-  text: string,
-  { kind, name }: { kind: 'chain' | 'elsewhere'; name: string },
-  chains: ChainDirectory,
-) {
-  if (kind === 'elsewhere')
-    return `"${text}" is not the ${name} that is served here, which is ${chains.chainIdOf(name)}`
-  const alias = name.toUpperCase() === text.toUpperCase() ? '' : `, which is ${name},`
-  return `"${text}"${alias} is not served here`
 }
 
 function warnUnmet(detail: string, remedy: string): RouteWarning {
