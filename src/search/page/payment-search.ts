@@ -1,6 +1,5 @@
 import type { Knex } from 'knex'
 import type { ChainDirectory } from '../../chains/chain-directory.ts'
-import type { AccountNames } from '../../chains/resolve-names.ts'
 import type { TokenDirectory } from '../../chains/token-directory.ts'
 import type { Account } from '../../domain/account.ts'
 import { caip2Of } from '../../domain/chain.ts'
@@ -18,7 +17,7 @@ import { amountBasis, type PaymentFilter, type SearchInput } from '../filter/pay
 import { type FilterValues, filterFields, sortKeysOf } from '../filter/search-fields.ts'
 import type { LadderOptions } from '../plan/ladder.ts'
 import { type CarriedSearch, encodeWatchCursor, type PagePosition, searchSeal, watchSeal } from '../query/page-query.ts'
-import { type AccountNamesReader, createAccountNamesReader } from '../sql/account-names.ts'
+import { createAccountNamesReader } from '../sql/account-names.ts'
 import type { ChainProgress } from '../sql/chain-progress.ts'
 import { countMatches } from '../sql/count-matches.ts'
 import type { RemovedPayment } from '../sql/removed-payments.ts'
@@ -73,61 +72,22 @@ export interface PaymentSearchOptions {
 export function createPaymentSearch(options: PaymentSearchOptions) {
   const { knex, namesKnex = knex, chains, tokens, cursorSecret, ladder } = options
   const repository = createPaymentRepository(knex, ladder)
-  const names = createAccountNamesReader(namesKnex)
+  const namesOf = createAccountNamesReader(namesKnex)
 
-  const parseValues = (input: SearchInput, account: AccountNames, zone?: string) =>
-    parseFilter(input, { chains, tokens, account }, zone)
+  const parseValues = ({ id }: Account, input: SearchInput, signal: AbortSignal | undefined, zone?: string) =>
+    parseFilter(input, { chains, tokens, account: namesOf(id, signal) }, zone)
 
-  async function readSent(account: Account, input: SearchInput, ofAccount: AccountNames) {
+  async function readSent(account: Account, input: SearchInput, signal: AbortSignal | undefined) {
     const seal = searchSeal(cursorSecret, account.id)
     const carried = readOnce(() => given(input.cursor, (cursor) => openCursor(seal, cursor) as CarriedSearch))
     const sent = await readAllInOrder({
       limit: () => requirePageLimit(input.limit),
       // what is wrong with the cursor is reported once, by the last reader
-      values: () => parseValues(input, ofAccount, unlessWrong(carried)?.filter.timeZone),
+      values: () => parseValues(account, input, signal, unlessWrong(carried)?.filter.timeZone),
       carried,
     })
     if (sent.carried !== undefined) checkSent(sent.carried, input, sent.values)
     return { seal, ...sent }
-  }
-
-  async function searchBy(
-    ofAccount: AccountNames,
-    account: Account,
-    input: SearchInput,
-    signal: AbortSignal | undefined,
-  ) {
-    const { seal, limit, values, carried } = await readSent(account, input, ofAccount)
-    const asked: AskedSearch = {
-      filter: { ...(carried?.filter ?? values), accountId: account.id },
-      sortBy: carried?.sortBy ?? input.sortBy ?? 'date',
-      sortOrder: carried?.sortOrder ?? input.sortOrder ?? 'desc',
-      limit: limit ?? carried?.limit ?? DEFAULT_PAGE_LIMIT,
-      position: carried?.position,
-    }
-
-    // one row more than the page holds tells whether another page follows
-    const query = { ...asked, rows: asked.limit + 1 }
-    const found = await repository.pageAsOf(query, signal, input.noCache)
-    const total = await countMatches(knex, asked.filter, input.includeTotal ?? 'none', signal)
-    const { lastChange } = found
-    const carry = { ...asked, filter: carried?.filter ?? values, lastChange: String(lastChange) }
-    const { entries, ...cursors } = cutPage(
-      found.entries,
-      asked,
-      (entry, direction) => positionOf(asked, entry, direction),
-      (position) => sealCursor(seal, { ...carry, position } satisfies CarriedSearch),
-    )
-    const result: PaymentPage = {
-      payments: entries.filter((entry): entry is Payment => !isRemoved(entry)),
-      pagination: { limit: asked.limit, ...cursors, total },
-      asOf: asOfChains(chains, found.progress),
-      removed: entries.filter(isRemoved),
-      completeTo: found.lastChangedAt && earlierOf(found.lastChangedAt, asked.filter.changedTo),
-      watchCursor: encodeWatchCursor(watchSeal(cursorSecret, account.id), lastChange),
-      isOlderThanCursor: carried !== undefined && lastChange < BigInt(carried.lastChange),
-    }
-    return { page: result, lastChange }
   }
 
   return {
@@ -136,16 +96,45 @@ export function createPaymentSearch(options: PaymentSearchOptions) {
      *
      * @throws WaybillError of kind INVALID_INPUT for an invalid filter, limit or cursor; the signal's reason when it fires
      */
-    search: async (account: Account, input: SearchInput, signal?: AbortSignal): Promise<PaymentPage> => {
-      const run = (ofAccount: AccountNames) => searchBy(ofAccount, account, input, signal)
-      return (await runByNames(names, account.id, signal, run)).page
+    async search(account: Account, input: SearchInput, signal?: AbortSignal): Promise<PaymentPage> {
+      const { seal, limit, values, carried } = await readSent(account, input, signal)
+      const asked: AskedSearch = {
+        filter: { ...(carried?.filter ?? values), accountId: account.id },
+        sortBy: carried?.sortBy ?? input.sortBy ?? 'date',
+        sortOrder: carried?.sortOrder ?? input.sortOrder ?? 'desc',
+        limit: limit ?? carried?.limit ?? DEFAULT_PAGE_LIMIT,
+        position: carried?.position,
+      }
+
+      // one row more than the page holds tells whether another page follows
+      const query = { ...asked, rows: asked.limit + 1 }
+      const found = await repository.pageAsOf(query, signal, input.noCache)
+      const total = await countMatches(knex, asked.filter, input.includeTotal ?? 'none', signal)
+      const { lastChange } = found
+      const carry = { ...asked, filter: carried?.filter ?? values, lastChange: String(lastChange) }
+      const { entries, ...cursors } = cutPage(
+        found.entries,
+        asked,
+        (entry, direction) => positionOf(asked, entry, direction),
+        (position) => sealCursor(seal, { ...carry, position } satisfies CarriedSearch),
+      )
+      return {
+        payments: entries.filter((entry): entry is Payment => !isRemoved(entry)),
+        pagination: { limit: asked.limit, ...cursors, total },
+        asOf: asOfChains(chains, found.progress),
+        removed: entries.filter(isRemoved),
+        completeTo: found.lastChangedAt && earlierOf(found.lastChangedAt, asked.filter.changedTo),
+        watchCursor: encodeWatchCursor(watchSeal(cursorSecret, account.id), lastChange),
+        isOlderThanCursor: carried !== undefined && lastChange < BigInt(carried.lastChange),
+      }
     },
+
     /** Reads what was sent, as `search` does. @throws WaybillError of kind INVALID_INPUT */
     check: (account: Account, input: SearchInput, signal?: AbortSignal): Promise<unknown> =>
-      readSent(account, input, names.read(account.id, signal)),
+      readSent(account, input, signal),
     /** Parses the filters alone, for the other operations on the same payments. */
     parseFilter: async (account: Account, input: SearchInput, signal?: AbortSignal): Promise<PaymentFilter> => ({
-      ...(await parseValues(input, names.read(account.id, signal))),
+      ...(await parseValues(account, input, signal)),
       accountId: account.id,
     }),
     /**
@@ -160,26 +149,6 @@ export function createPaymentSearch(options: PaymentSearchOptions) {
       return payment
     },
   }
-}
-
-/**
- * Runs a search by the names of an earlier call, and again by those of now where it failed or there are new ones. So a search seldom pays a round trip
- * to ask for new names.
- */
-async function runByNames<T extends { readonly lastChange: bigint }>(
-  names: AccountNamesReader,
-  accountId: number,
-  signal: AbortSignal | undefined,
-  run: (names: AccountNames) => Promise<T>,
-): Promise<T> {
-  const remembered = names.remembered(accountId, signal)
-  try {
-    const result = await run(remembered)
-    if (await remembered.areOf(result.lastChange)) return result
-  } catch (error) {
-    if (!(error instanceof WaybillError && remembered.wereUsed())) throw error
-  }
-  return run(names.read(accountId, signal))
 }
 
 function unlessWrong<T>(read: () => T): T | undefined {

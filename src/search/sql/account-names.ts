@@ -4,16 +4,12 @@ import { dropOldest } from '../../domain/collections.ts'
 import { readOnce } from '../../errors/gather-errors.ts'
 import { raw, readRows, type Statement } from '../../postgres/statement.ts'
 
-export type AccountNamesReader = ReturnType<typeof createAccountNamesReader>
-
 /** Accounts whose names a process remembers; the least recently used is evicted first. */
 const MAX_ACCOUNTS = 500
 
 /** The names of an account, valid until it has a newer combination than `seq`. */
 interface CachedNames {
   readonly seq: string
-  /** The last change at which `seq` was known to be the newest. */
-  atChange?: bigint
   readonly sets: Map<string, Promise<ReadonlySet<string>>>
 }
 
@@ -25,70 +21,35 @@ interface CachedNames {
 export function createAccountNamesReader(knex: Knex) {
   const accounts = new Map<number, CachedNames>()
 
-  function cachedAt(accountId: number, seq: string): CachedNames {
-    const known = accounts.get(accountId)
-    const cached = known?.seq === seq ? known : { seq, sets: new Map() }
-    accounts.delete(accountId)
-    accounts.set(accountId, cached)
-    dropOldest(accounts, MAX_ACCOUNTS)
-    return cached
-  }
-
-  function reading(accountId: number, signal: AbortSignal | undefined) {
-    const newest = async () => {
+  return (accountId: number, signal: AbortSignal | undefined): AccountNames => {
+    const cached = readOnce(async () => {
       const [row] = await readRows<{ seq: string | null }>(knex, newestSeq(accountId), signal)
-      return cachedAt(accountId, row?.seq ?? '')
-    }
+      const seq = row?.seq ?? ''
+      const known = accounts.get(accountId)
+      const names: CachedNames = known?.seq === seq ? known : { seq, sets: new Map() }
+      accounts.delete(accountId)
+      accounts.set(accountId, names)
+      dropOldest(accounts, MAX_ACCOUNTS)
+      return names
+    })
     const read = async (statement: Statement) =>
       new Set((await readRows<{ name: string }>(knex, statement, signal)).map(({ name }) => name))
-    const namesOf = (cached: () => Promise<CachedNames>): AccountNames => {
-      const names = async (key: string, statement: Statement): Promise<ReadonlySet<string>> => {
-        const { sets } = await cached()
-        const known = sets.get(key)
-        // a read that another call began fails when that call is cancelled
-        if (known !== undefined) return known.catch(() => read(statement))
-        const reading = read(statement)
-        sets.set(key, reading)
-        reading.catch(() => sets.delete(key))
-        return reading
-      }
-      return {
-        networks: () => names('network', networkNames(accountId)),
-        symbols: () => names('symbol', distinctNames(accountId, 'currency_symbol')),
-        currencyIds: () => names('currency', distinctNames(accountId, 'currency')),
-        invoiceCurrencies: () => names('invoice', distinctNames(accountId, 'invoice_currency')),
-      }
+    const names = async (key: string, statement: Statement): Promise<ReadonlySet<string>> => {
+      const { sets } = await cached()
+      const known = sets.get(key)
+      // a read that another call began fails when that call is cancelled
+      if (known !== undefined) return known.catch(() => read(statement))
+      const reading = read(statement)
+      sets.set(key, reading)
+      reading.catch(() => sets.delete(key))
+      return reading
     }
-    return { newest, namesOf }
-  }
-
-  return {
-    /** The names as they are. */
-    read(accountId: number, signal: AbortSignal | undefined): AccountNames {
-      const { newest, namesOf } = reading(accountId, signal)
-      return namesOf(readOnce(newest))
-    },
-    /** The names as this process knows them from an earlier call. They may have become more since. */
-    remembered(accountId: number, signal: AbortSignal | undefined) {
-      const { newest, namesOf } = reading(accountId, signal)
-      let used: CachedNames | undefined
-      const cached = readOnce(async () => {
-        used = accounts.get(accountId)
-        return used ?? newest()
-      })
-      return {
-        ...namesOf(cached),
-        /** Whether any name was looked up among those of an earlier call. */
-        wereUsed: () => used !== undefined,
-        /** Whether the names that were looked up are still those of the account at a change; asks the database only after a change. */
-        async areOf(change: bigint): Promise<boolean> {
-          if (used === undefined || used.atChange === change) return true
-          if ((await newest()) !== used) return false
-          used.atChange = change
-          return true
-        },
-      }
-    },
+    return {
+      networks: () => names('network', networkNames(accountId)),
+      symbols: () => names('symbol', distinctNames(accountId, 'currency_symbol')),
+      currencyIds: () => names('currency', distinctNames(accountId, 'currency')),
+      invoiceCurrencies: () => names('invoice', distinctNames(accountId, 'invoice_currency')),
+    }
   }
 }
 

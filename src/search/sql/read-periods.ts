@@ -43,7 +43,7 @@ from payment_statistics where account_id = ? and n > 0`,
 }
 
 /** The periods of the days on which payments match. @throws WaybillError TOO_MANY_GROUPS */
-export async function readPeriodsExactly(knex: Knex, query: PeriodQuery, signal: AbortSignal): Promise<Periods> {
+async function readPeriodsExactly(knex: Knex, query: PeriodQuery, signal: AbortSignal): Promise<Periods> {
   const { filter } = query
   // A day of a zone touches at most three days of UTC, so with more days than this there are too many groups.
   const statement = raw(

@@ -1,11 +1,12 @@
 import type { Knex } from 'knex'
 import { rankOfStatus } from '../../domain/payment.ts'
+import { inTransaction } from '../../postgres/cancellable.ts'
 import { allOf, commonTable, join, raw, readRows, type Statement, TRUE, timeText } from '../../postgres/statement.ts'
 import { type PaymentFilter, statusesLeft } from '../filter/payment-filter.ts'
 import type { Boundary, PeriodName } from '../query/split-into-periods.ts'
 import { accountIs, storedCondition } from './filter-conditions.ts'
 import { gasStandsElsewhere } from './gas-once.ts'
-import { type Periods, readPeriods, readPeriodsExactly } from './read-periods.ts'
+import { type Periods, readPeriods } from './read-periods.ts'
 
 /** What payments can be grouped by. */
 export const groupNames = [
@@ -79,36 +80,27 @@ export interface SummaryKey {
 
 /**
  * Reads the groups and sums of a summary in one statement, so that they are of one moment. Where periods begin is computed before, by the
- * runtime's time zones; if payments have come meanwhile at times of other periods, it is computed and read again.
+ * runtime's time zones, in the same snapshot.
  */
 export async function readSummary(knex: Knex, query: SummaryQuery, signal: AbortSignal): Promise<SummaryRows> {
-  const asked = { filter: query.filter, names: query.groupBy.filter((name) => isPeriod(name)) }
-  let periods = await readPeriods(knex, asked, signal)
-  for (let tries = 0; tries < MAX_TRIES; tries++) {
-    const rows = await readRows<Record<string, unknown>>(knex, summaryStatement(query, periods), signal)
-    const found = rowsOf(rows, query, periods)
-    if (found !== undefined) return found
-    periods = await readPeriodsExactly(knex, asked, signal)
+  const names = query.groupBy.filter((name) => isPeriod(name))
+  const read = async (on: Knex) => {
+    const periods = await readPeriods(on, { filter: query.filter, names }, signal)
+    const rows = await readRows<Record<string, unknown>>(on, summaryStatement(query, periods), signal)
+    return rowsOf(rows, query, periods)
   }
-  throw new Error(`payments came at times of other periods ${MAX_TRIES} times while a summary was read`)
+  const ofSnapshot = { isolationLevel: 'repeatable read', readOnly: true } as const
+  return names.length === 0 ? read(knex) : inTransaction(knex, signal, read, ofSnapshot)
 }
 
-/** Payments at times of new periods are rare: that more of them come each time means a mistake. */
-const MAX_TRIES = 5
-
-/** @returns undefined where a time belongs to none of the periods */
-function rowsOf(
-  rows: readonly Record<string, unknown>[],
-  { groupBy }: SummaryQuery,
-  periods: Periods,
-): SummaryRows | undefined {
+function rowsOf(rows: readonly Record<string, unknown>[], { groupBy }: SummaryQuery, periods: Periods): SummaryRows {
   const valueOf = (name: GroupName, value: SummaryKey['value']) => {
     const boundaries = isPeriod(name) ? periods[name] : undefined
-    return boundaries === undefined ? value : boundaries[Number(value) - 1]?.firstDate
+    return boundaries === undefined ? value : (boundaries[Number(value) - 1]?.firstDate as number)
   }
   const read = rows.map((row) => ({
     keys: groupBy.map((name, at) => ({
-      value: valueOf(name, row[`key${at}`] as SummaryKey['value']) as SummaryKey['value'],
+      value: valueOf(name, row[`key${at}`] as SummaryKey['value']),
       isRest: row[`is_rest${at}`] === true,
       place: (row[`place${at}`] ?? null) as number | null,
     })),
@@ -120,7 +112,6 @@ function rowsOf(
     currency: row['own_currency'] as string,
     amount: row['own'] as string,
   }))
-  if (read.some(({ keys }) => keys.some(({ value }) => value === undefined))) return undefined
   return {
     groups: read.filter(({ measure }) => measure === null),
     sums: read.flatMap(({ measure, ...row }) => (measure === null ? [] : [{ ...row, measure }])),
