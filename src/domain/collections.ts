@@ -42,3 +42,9 @@ export function valueIn<T>(list: readonly T[], what: string) {
 export function given<T, R>(value: T | undefined, map: (value: T) => R): R | undefined {
   return value === undefined ? undefined : map(value)
 }
+
+/** Sorts a list of a filter and drops repeats. */
+export function canonicalList<T>(values: Iterable<T>): T[] {
+  const byText = new Map([...values].map((value) => [JSON.stringify(value), value]))
+  return [...byText.entries()].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, value]) => value)
+}

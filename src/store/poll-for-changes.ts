@@ -1,4 +1,5 @@
 import { addAbortListener } from 'node:events'
+import { chunksOf } from '../domain/collections.ts'
 import type { Logger } from '../domain/logger.ts'
 
 export interface PollOptions<Asked, Change> {
@@ -42,11 +43,9 @@ export function createPoll<Asked, Change>(options: PollOptions<Asked, Change>) {
     if (isPolling) return
     isPolling = true
     while (waiters.size > 0) {
-      await pause(pollMs)
+      await new Promise((resolve) => setTimeout(resolve, pollMs))
       const groups = [...Map.groupBy(waiters, ({ asked }) => groupOf(asked))]
-      for (let from = 0; from < groups.length; from += READS_AT_ONCE) {
-        await Promise.all(groups.slice(from, from + READS_AT_ONCE).map(pollGroup))
-      }
+      for (const some of chunksOf(groups, READS_AT_ONCE)) await Promise.all(some.map(pollGroup))
     }
     isPolling = false
   }
@@ -55,7 +54,14 @@ export function createPoll<Asked, Change>(options: PollOptions<Asked, Change>) {
     try {
       const changeOf = await read(asking.map(({ asked }) => asked))
       failingSinceMs.delete(group)
-      for (const waiter of asking) settle(waiter, changeOf)
+      for (const { asked, resolve, reject } of asking) {
+        try {
+          const change = changeOf(asked)
+          if (change !== undefined) resolve(change)
+        } catch (error) {
+          reject(error)
+        }
+      }
     } catch (err) {
       const nowMs = performance.now()
       const sinceMs = failingSinceMs.get(group) ?? nowMs
@@ -80,20 +86,4 @@ export function createPoll<Asked, Change>(options: PollOptions<Asked, Change>) {
       clearTimeout(timer)
     })
   }
-}
-
-function settle<Asked, Change>(
-  { asked, resolve, reject }: Waiter<Asked, Change>,
-  changeOf: (asked: Asked) => Change | undefined,
-): void {
-  try {
-    const change = changeOf(asked)
-    if (change !== undefined) resolve(change)
-  } catch (error) {
-    reject(error)
-  }
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms))
 }

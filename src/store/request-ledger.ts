@@ -1,4 +1,5 @@
 import type { Knex } from 'knex'
+import { chunksOf } from '../domain/collections.ts'
 import { formatDecimal, readStoredDecimal } from '../domain/decimal.ts'
 import { hexToBytes } from '../domain/hex.ts'
 import { rankOfSettledStatus } from '../domain/payment-request.ts'
@@ -278,35 +279,30 @@ export async function savePayments(
   const isCopied = added.length >= ROWS_TO_COPY
   if (isCopied) await copyNewPayments(account, added)
   const changed = rows.filter((row) => stored.get(row.id) !== row && !(isCopied && !stored.has(row.id)))
-  for (let from = 0; from < changed.length; from += ROWS_A_STATEMENT) {
-    const values = changed
-      .slice(from, from + ROWS_A_STATEMENT)
-      .map((row) => ({ ...toInsert(row), changed_at: account.at }))
+  for (const some of chunksOf(changed, ROWS_A_STATEMENT)) {
+    const values = some.map((row) => ({ ...toInsert(row), changed_at: account.at }))
     const columns = Object.keys(values[0] ?? {}).filter((column) => column !== 'account_id' && column !== 'id')
     const upsert = account.trx('payments').insert(values).onConflict(['account_id', 'id']).merge(columns)
-    const ids = changed.slice(from, from + ROWS_A_STATEMENT).map(({ id }) => id)
+    const ids = some.map(({ id }) => id)
     await changePayments(account, await readPaymentsById(account, ids), upsert.toSQL())
   }
 }
 
-/** The row as a binding: JSON columns are text. */
+/** The row as a binding: lists of JSON columns are text, since pg takes a list for an array. */
 function toInsert(row: PaymentRow): Record<string, unknown> {
   return {
     ...row,
     fees: JSON.stringify(row.fees),
     exchange_rates: JSON.stringify(row.exchange_rates),
-    gas: row.gas === null ? null : JSON.stringify(row.gas),
     refunds: JSON.stringify(row.refunds),
     status_history: JSON.stringify(row.status_history),
-    metadata: row.metadata === null ? null : JSON.stringify(row.metadata),
   }
 }
 
 /** Stores the standings of requests, and logs them. All writers give them in the order of their ids, so that they lock rows in one order. */
 export async function saveStandings(account: LockedAccount, standings: readonly RequestStanding[]): Promise<void> {
   const { trx, accountId } = account
-  for (let from = 0; from < standings.length; from += STANDINGS_A_STATEMENT) {
-    const some = standings.slice(from, from + STANDINGS_A_STATEMENT)
+  for (const some of chunksOf(standings, STANDINGS_A_STATEMENT)) {
     await trx.raw(SAVE_STANDINGS, [
       some.map(({ requestId }) => requestId),
       some.map(({ status }) => rankOfSettledStatus(status)),

@@ -12,7 +12,7 @@ import { bytesToHex } from '../domain/hex.ts'
 import { type PaymentRefund, rankOfStatus, statusOfRank } from '../domain/payment.ts'
 import { isSameMetadata, type Metadata, rankOfSettledStatus, type SettledAmounts } from '../domain/payment-request.ts'
 import { decideStanding, type LedgerPayment, type LedgerRefund, type PaymentStanding } from '../domain/standing.ts'
-import { NOT_ALLOWED } from './payment-facts.ts'
+import { isSameValue, NOT_ALLOWED } from './payment-facts.ts'
 import type { PaymentRow } from './payment-row.ts'
 
 /** The columns of `requests` that settling reads. Amounts are numerics as text. */
@@ -79,9 +79,7 @@ export function settleRequests({ requests, payments, refunds, stored, now }: Set
     const known = (refundsOf.get(requestId) ?? []).map(toLedgerRefund)
     const { payments: states, ...amounts } = decideStanding({
       expected: readStoredDecimal(request.amount),
-      payments: rows
-        .filter(({ superseded }) => !superseded)
-        .map((row) => toLedgerPayment(row, termsOf(request), known)),
+      payments: rows.filter(({ superseded }) => !superseded).map((row) => toLedgerPayment(row, request, known)),
       refunds: known,
     })
     if (!isStored(request, amounts)) standings.push({ requestId: request.request_id, ...amounts })
@@ -172,12 +170,7 @@ function leaveOut(row: PaymentRow, now: Date): PaymentRow {
 
 function hasRefunds(row: PaymentRow, { refunds, refundedAmount }: PaymentStanding): boolean {
   const isSameSum = compareDecimals(readStoredDecimal(row.refunded_amount), refundedAmount) === 0
-  return isSameSum && textOf(row.refunds) === textOf(refunds)
-}
-
-/** Compares by value: objects of a JSON column come back with their keys in another order. */
-function textOf(refunds: readonly PaymentRefund[]): string {
-  return refunds.map((refund) => JSON.stringify(Object.entries(refund).toSorted(([x], [y]) => (x < y ? -1 : 1)))).join()
+  return isSameSum && isSameValue(row.refunds, refunds)
 }
 
 /** An import may have brought an `updatedAt` in the future. It is kept, or the same line would replace the row each time. */
@@ -185,23 +178,13 @@ function later(a: Date, b: Date): Date {
   return a > b ? a : b
 }
 
-/** What settling a payment needs of its request. */
-interface SettledTerms {
-  readonly payee: Address
-  readonly invoiceCurrency: string
-}
-
-function termsOf({ payee, invoice_currency }: LedgerRequestRow): SettledTerms {
-  return { payee: addressFromBytes(payee), invoiceCurrency: invoice_currency }
-}
-
 /**
  * A stored payment as the walk takes it.
  *
  * @param known - the refunds of the request that were found on chain
  */
-function toLedgerPayment(row: PaymentRow, terms: SettledTerms, known: readonly LedgerRefund[]): LedgerPayment {
-  const inInvoiceCurrency = row.currency === terms.invoiceCurrency ? row.amount : '0'
+function toLedgerPayment(row: PaymentRow, request: LedgerRequestRow, known: readonly LedgerRefund[]): LedgerPayment {
+  const inInvoiceCurrency = row.currency === request.invoice_currency ? row.amount : '0'
   return {
     id: row.id,
     place: placeOf(row),
@@ -211,14 +194,14 @@ function toLedgerPayment(row: PaymentRow, terms: SettledTerms, known: readonly L
     currency: row.currency,
     counted: readStoredDecimal(row.invoice_amount ?? inInvoiceCurrency),
     payer: addressOf(row.payer),
-    isToSelf: isToSelf(row, terms),
+    isToSelf: isToSelf(row, request),
     ...importedReturns(row, known),
   }
 }
 
 /** Of an event that detection has read, detection judges: a bridge's word alone, which may have set the payer since, un-counts nothing. */
-function isToSelf({ detected, payer, payee }: PaymentRow, terms: SettledTerms): boolean {
-  return !detected && payer !== null && addressFromBytes(payer) === (addressOf(payee) ?? terms.payee)
+function isToSelf({ detected, payer, payee }: PaymentRow, request: LedgerRequestRow): boolean {
+  return !detected && payer?.equals(payee ?? request.payee) === true
 }
 
 /** What an import says was returned of a payment, without refunds that were found on chain. */

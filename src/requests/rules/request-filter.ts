@@ -1,5 +1,6 @@
 import { type AccountNames, type CurrencyMatch, resolveCurrency, resolveNetwork } from '../../chains/resolve-names.ts'
 import type { Address } from '../../domain/address.ts'
+import { canonicalList } from '../../domain/collections.ts'
 import { networkOfCurrency, symbolOfCurrency } from '../../domain/currency.ts'
 import { type RequestStatus, requestStatuses } from '../../domain/payment-request.ts'
 import {
@@ -81,11 +82,11 @@ export async function parseRequestFilter(
   const statuses = requestStatuses.filter((each) => status.includes(each))
   return {
     status: ifGiven(status, statuses),
-    reference: ifGiven(reference, sortedSet(references)),
-    requestId: ifGiven(requestId, sortedSet(requestIds)),
-    payee: ifGiven(payee, sortedSet(payees)),
-    network: ifGiven(network, sortedSet(networks.flat())),
-    currency: ifGiven(currency, sortedMatches(currencies.flat())),
+    reference: ifGiven(reference, canonicalList(references)),
+    requestId: ifGiven(requestId, canonicalList(requestIds)),
+    payee: ifGiven(payee, canonicalList(payees)),
+    network: ifGiven(network, canonicalList(networks.flat())),
+    currency: ifGiven(currency, canonicalList(currencies.flat())),
     ...dates,
     overpaid: input.overpaid,
   }
@@ -121,13 +122,4 @@ function namesIn(currencies: NameSources['currencies']): AccountNames {
     currencyIds: ids,
     invoiceCurrencies: ids,
   }
-}
-
-function sortedSet<T extends string>(values: readonly T[]): T[] {
-  return [...new Set(values)].toSorted((a, b) => (a < b ? -1 : 1))
-}
-
-function sortedMatches(matches: readonly CurrencyMatch[]): CurrencyMatch[] {
-  const byText = new Map(matches.map((match) => [JSON.stringify(match), match]))
-  return sortedSet([...byText.keys()]).map((text) => byText.get(text) as CurrencyMatch)
 }

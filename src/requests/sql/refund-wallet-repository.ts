@@ -75,9 +75,7 @@ export function createRefundWalletRepository(knex: Knex) {
     async list(account: Account, includeRemoved: boolean, signal?: AbortSignal): Promise<RefundWallet[]> {
       const query = knex<Row>('refund_wallets')
         .where({ account_id: account.id })
-        .modify((rows) => {
-          if (!includeRemoved) void rows.whereNull('removed_at')
-        })
+        .whereRaw(includeRemoved ? 'true' : 'removed_at is null')
         .orderBy(['registered_at', 'address', 'registration'])
       const rows = await runCancellable(knex, query, signal)
       return (rows as Row[]).map(fromRow)

@@ -129,12 +129,10 @@ export function exportRequests(
 }
 
 async function readPage(trx: Knex, accountId: number, after: PaymentRequest | undefined): Promise<PaymentRequest[]> {
+  const place = [after?.createdAt ?? '-infinity', hexToBytes(after?.requestId ?? '')]
   const rows = await trx<RequestRow>('requests')
     .where({ account_id: accountId })
-    .modify((query) => {
-      if (after === undefined) return
-      void query.whereRaw('(created_at, request_id) > (?, ?)', [after.createdAt, hexToBytes(after.requestId)])
-    })
+    .whereRaw('(created_at, request_id) > (?, ?)', place)
     .orderBy(['created_at', 'request_id'])
     .limit(ROWS_A_PAGE)
   return rows.map(requestOfRow)

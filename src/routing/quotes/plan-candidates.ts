@@ -99,13 +99,5 @@ function explainMissingProvider(candidate: Candidate, payment: Payment, state: C
   if (isFiatRequest(request) && kind !== 'CONVERSION') {
     return explain('NO_CONVERSION_PROVIDER', { ...wallet, ...target, invoiceCurrency: request.invoiceCurrency })
   }
-  switch (kind) {
-    case 'DIRECT':
-    case 'CONVERSION':
-      throw new TypeError(`there is no provider for ${kind}`)
-    case 'SWAP':
-      return explain('NO_SWAP_PROVIDER', { ...wallet, ...target })
-    case 'CROSSCHAIN':
-      return explain('NO_CROSSCHAIN_PROVIDER', { ...wallet, ...target })
-  }
+  return explain(kind === 'SWAP' ? 'NO_SWAP_PROVIDER' : 'NO_CROSSCHAIN_PROVIDER', { ...wallet, ...target })
 }

@@ -1,5 +1,6 @@
 import type { NameSources } from '../../chains/resolve-names.ts'
 import { fewestDecimals, type TokenDirectory } from '../../chains/token-directory.ts'
+import { canonicalList } from '../../domain/collections.ts'
 import { FIAT_DECIMALS } from '../../domain/currency.ts'
 import { compareDecimals, type Decimal, formatDecimal } from '../../domain/decimal.ts'
 import {
@@ -14,7 +15,7 @@ import {
 import { DEFAULT_TIME_ZONE, daysOfZone, type ZoneDays } from '../../domain/time-zone.ts'
 import { readAllInOrder, readEach, readEachInOrder } from '../../errors/gather-errors.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
-import { amountBasis, canonicalList, currencyMatchesOf } from './payment-filter.ts'
+import { amountBasis, currencyMatchesOf } from './payment-filter.ts'
 import { readFreeText } from './read-free-text.ts'
 import {
   type FilterField,

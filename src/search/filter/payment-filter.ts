@@ -56,12 +56,6 @@ export function statusesLeft(filter: PaymentFilter): PaymentFilter {
   return { ...others, status: status.filter((name) => !excluded.includes(name)) }
 }
 
-/** Sorts a list of a filter and drops repeats. */
-export function canonicalList<T>(values: Iterable<T>): T[] {
-  const byText = new Map([...values].map((value) => [JSON.stringify(value), value]))
-  return [...byText.entries()].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, value]) => value)
-}
-
 export type SortOrder = 'asc' | 'desc'
 
 /**

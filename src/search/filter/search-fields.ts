@@ -189,8 +189,8 @@ export type SortBy = 'date' | 'amount' | 'status' | 'changed'
 /** The sort keys of the three amounts. */
 export const amountColumns: Readonly<Record<AmountBasis, SortKey>> = {
   amount: keyOf('amount', 'numeric', ({ amount }) => amount),
-  invoiceAmount: nullable(keyOf('invoice_amount', 'numeric', ({ invoiceAmount }) => invoiceAmount ?? null)),
-  amountInUsd: nullable(keyOf('amount_in_usd', 'numeric', ({ amountInUsd }) => amountInUsd ?? null)),
+  invoiceAmount: keyOf('invoice_amount', 'numeric', ({ invoiceAmount }) => invoiceAmount ?? null, true),
+  amountInUsd: keyOf('amount_in_usd', 'numeric', ({ amountInUsd }) => amountInUsd ?? null, true),
 }
 
 /** One key of an order. A key that can be null is the only one of its order, apart from the id. */
@@ -202,12 +202,8 @@ export interface SortKey {
   readonly valueOf: (payment: Payment) => string | number | null
 }
 
-function keyOf(column: string, type: ColumnType, valueOf: SortKey['valueOf']): SortKey {
-  return { column, type, nullable: false, valueOf }
-}
-
-function nullable(key: SortKey): SortKey {
-  return { ...key, nullable: true }
+function keyOf(column: string, type: ColumnType, valueOf: SortKey['valueOf'], nullable = false): SortKey {
+  return { column, type, nullable, valueOf }
 }
 
 const timestampKey = keyOf('timestamp', 'timestamptz', ({ timestamp }) => timestamp.toISOString())

@@ -96,11 +96,7 @@ function inPlaces(query: PageQuery, entries: readonly Entry[]): readonly Entry[]
 const PLAN_ONCE = raw(`select set_config('plan_cache_mode',
   case when current_setting('citus.shard_count', true) is null then 'force_generic_plan' else 'auto' end, true)`)
 
-const runPlannedOnce: (knex: Knex, ...asked: Parameters<ReadTexts>) => ReturnType<ReadTexts> = async (
-  knex,
-  statement,
-  signal,
-) => {
+async function runPlannedOnce(knex: Knex, ...[statement, signal]: Parameters<ReadTexts>) {
   const [, rows = []] = await runNamed(knex, [PLAN_ONCE, statement], signal)
   return rows
 }

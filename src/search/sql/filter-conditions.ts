@@ -22,7 +22,7 @@ export function accountIs(accountId: number): Statement {
 
 /** All filters as one condition. Columns have no table name. */
 export function matchCondition(filter: PaymentFilter): Statement {
-  return allOf(conditionsOf(filter, filterFields))
+  return allOf(filterFields.flatMap((field) => conditionOf(field, filter)))
 }
 
 /** The same of stored rows, which may be many: pairs are looked up in their index. */
@@ -34,13 +34,8 @@ export function storedCondition(filter: PaymentFilter): Statement {
 }
 
 /** The conditions of some filters; a filter that was not given has none. */
-function conditionsOf(filter: PaymentFilter, fields: readonly FilterField[]): Statement[] {
-  return fields.flatMap((field) => conditionOf(field, filter))
-}
-
-/** The same, of filters by their names. */
 export function conditionsOfNamed(filter: PaymentFilter, names: readonly FilterName[]): Statement[] {
-  return conditionsOf(filter, fieldsNamed(names))
+  return fieldsNamed(names).flatMap((field) => conditionOf(field, filter))
 }
 
 /** The conditions of some filters as they are checked row by row, where no index answers them: a long list is hashed, and not compared one by one. */

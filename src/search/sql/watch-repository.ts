@@ -62,7 +62,8 @@ export function createWatchRepository(knex: Knex) {
       const [rows = []] = await runNamed(knex, [batchStatement(query)], signal)
       const extent = extentOfRow(rows[0]?.slice(PAYMENT_COLUMNS))
       const events = rows.flatMap((row) => eventOfRow(row) ?? [])
-      const heads = events.some(({ row }) => isCountedUp(row)) ? await readHeads(knex, signal) : NO_HEADS
+      // Confirmations of payments that are not final are counted from the chains' heads when the batch is read.
+      const heads = events.some(({ row }) => isCountedUp(row)) ? headsOf(await readProgress(knex, signal)) : NO_HEADS
       return {
         ...extent,
         events: events.map((event) => toEvent(event, heads)),
@@ -203,11 +204,6 @@ function toEvent({ row, change, at, id, matched, matches }: ReadEvent, heads: He
   const payment = image === null ? undefined : paymentOfRow(row, heads)
   if (payment !== undefined && matches) return { type: matched ? 'UPDATED' : 'ADDED', change, at, payment }
   return { type: 'REMOVED', change, at, id, payment }
-}
-
-/** Confirmations of payments that are not final are counted from the chains' heads when the batch is read. */
-async function readHeads(knex: Knex, signal: AbortSignal | undefined): Promise<Heads> {
-  return headsOf(await readProgress(knex, signal))
 }
 
 async function readProgress(knex: Knex, signal: AbortSignal | undefined): Promise<ChainProgress[]> {

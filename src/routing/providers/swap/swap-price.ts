@@ -1,5 +1,6 @@
 import { getCreate2Address, keccak256 } from 'viem/utils'
 import type { Address } from '../../../domain/address.ts'
+import { rememberByKey } from '../../../domain/collections.ts'
 import { isErc20, type Token } from '../../../domain/currency.ts'
 import {
   compareDecimals,
@@ -144,7 +145,13 @@ export function isFirst(token: Address, other: Address): boolean {
   return token < other
 }
 
-const known = new Map<string, Address>()
+const MAX_POOLS = 10_000
+
+/** The addresses of pools. Each takes two hashes, and a process has few. */
+const poolAddresses = rememberByKey(MAX_POOLS, (_, factory: Address, codeHash: Hex, terms: Hex) => {
+  const address = getCreate2Address({ from: factory as Hex, salt: keccak256(terms), bytecodeHash: codeHash })
+  return address.toLowerCase() as Address
+})
 
 /**
  * The address of a factory's pool, whether or not the pool has been created.
@@ -154,11 +161,5 @@ const known = new Map<string, Address>()
  * @see https://eips.ethereum.org/EIPS/eip-1014
  */
 export function create2Address(factory: Address, codeHash: Hex, terms: Hex): Address {
-  const key = factory + codeHash + terms
-  const found = known.get(key)
-  if (found !== undefined) return found
-  const made = getCreate2Address({ from: factory as Hex, salt: keccak256(terms), bytecodeHash: codeHash })
-  const address = made.toLowerCase() as Address
-  known.set(key, address)
-  return address
+  return poolAddresses(factory + codeHash + terms, factory, codeHash, terms)
 }
