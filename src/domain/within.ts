@@ -1,7 +1,7 @@
 /** Waits for a promise until a signal fires. @throws the signal's reason */
 export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
-    const onAbort = () => reject(signal.reason)
+    const onAbort = () => reject(signal.reason as Error)
     if (signal.aborted) return onAbort()
     signal.addEventListener('abort', onAbort)
     promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))

@@ -78,7 +78,7 @@ export function createRefundWalletRepository(knex: Knex) {
         .whereRaw(includeRemoved ? 'true' : 'removed_at is null')
         .orderBy(['registered_at', 'address', 'registration'])
       const rows = await runCancellable(knex, query, signal)
-      return (rows as Row[]).map(fromRow)
+      return rows.map(fromRow)
     },
     /** @returns undefined when the wallet is not registered */
     remove: (

@@ -96,7 +96,7 @@ export function createPaymentSearch(options: PaymentSearchOptions) {
      *
      * @throws WaybillError of kind INVALID_INPUT for an invalid filter, limit or cursor; the signal's reason when it fires
      */
-    async search(account: Account, input: SearchInput, signal?: AbortSignal): Promise<PaymentPage> {
+    search: async (account: Account, input: SearchInput, signal?: AbortSignal): Promise<PaymentPage> => {
       const { seal, limit, values, carried } = await readSent(account, input, signal)
       const asked: AskedSearch = {
         filter: { ...(carried?.filter ?? values), accountId: account.id },
