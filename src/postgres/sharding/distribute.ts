@@ -51,19 +51,13 @@ export async function planDistribution(knex: Knex, shards: number | undefined): 
     const found = cluster.distributed.get(table.name)
     return found === undefined ? [] : [{ ...table, found }]
   })
-  for (const { name, column, found } of ours) {
-    if (found.column === column) continue
-    const how = found.column === null ? 'replicated to all workers' : `sharded by ${found.column}`
+  const wrong = ours.find(
+    ({ column, found }) =>
+      found.column !== column || (column === 'account_id' && found.colocation !== ours[0]?.found.colocation),
+  )
+  if (wrong !== undefined) {
     throw new Error(
-      `the table ${name} is ${how}; it has to be sharded by ${column}: undo it with undistribute_table('${name}')`,
-    )
-  }
-  const ofAccounts = ours.filter(({ column }) => column === 'account_id')
-  const [first] = ofAccounts
-  const apart = ofAccounts.find(({ found }) => found.colocation !== first?.found.colocation)
-  if (first !== undefined && apart !== undefined) {
-    throw new Error(
-      `the tables ${first.name} and ${apart.name} are sharded apart; an account's rows have to be on one worker: undo it with undistribute_table('${apart.name}')`,
+      `the table ${wrong.name} is not sharded by ${wrong.column} beside the others: undo it with undistribute_table('${wrong.name}')`,
     )
   }
   const present = ours[0]?.found.shards
