@@ -1,4 +1,4 @@
-import { closeSync, constants, fstatSync, openSync, readFileSync, statSync } from 'node:fs'
+import { openSync, readFileSync } from 'node:fs'
 import { NoAnswerError } from '../database-error.ts'
 import type { DatabaseConnection } from '../knex.ts'
 import { SessionClient } from '../session.ts'
@@ -14,31 +14,19 @@ export type ConnectionFactory = (database?: string) => Connection
 /** The database that initdb creates; the service uses it. */
 const DATABASE = 'postgres'
 
-const opened = new Map<string, number>()
-
 /**
  * How to reach the server of a folder. The path of a socket may have 107 bytes, and DATA_DIR may be longer, so the folder is opened and
  * addressed by its file descriptor. The descriptor stays open until the process ends, because pools go on using it.
  */
 export function folderConnection(folder: ServerFolder): ConnectionFactory {
+  const host = process.platform === 'linux' ? `/proc/self/fd/${openSync(folder.data, 'r')}` : folder.data
   return (database = DATABASE) => ({
-    host: `/proc/self/fd/${openFolder(folder.data)}`,
+    host,
     port: 5432,
     user: SUPERUSER,
     password: readFileSync(folder.password, 'utf8'),
     database,
   })
-}
-
-function openFolder(path: string): number {
-  const known = opened.get(path)
-  if (known !== undefined) {
-    if (fstatSync(known).ino === statSync(path).ino) return known
-    closeSync(known)
-  }
-  const descriptor = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY)
-  opened.set(path, descriptor)
-  return descriptor
 }
 
 /** Whether the server answers. @throws any error but those of a server that does not run */

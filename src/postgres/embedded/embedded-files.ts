@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { link, mkdir, open, readFile, readlink, rename, rm, stat, symlink } from 'node:fs/promises'
+import { link, mkdir, readFile, readlink, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { basename, dirname, join, resolve } from 'node:path'
 
@@ -52,7 +52,7 @@ const LOADERS: Record<string, string> = {
 /**
  * Finds the PostgreSQL programs for this machine.
  *
- * @throws EmbeddedServerError UNSUPPORTED_PLATFORM on another system, with musl, or after an install without optional dependencies
+ * @throws EmbeddedServerError NOT_INSTALLED on another system, with musl, or after an install without optional dependencies
  */
 export async function findBinaries(platform: string = process.platform, arch: string = process.arch) {
   const loader = LOADERS[arch]
@@ -86,7 +86,7 @@ function packageFolder(name: string): string {
 
 function unsupported(why: string, cause?: unknown): EmbeddedServerError {
   const message = `The embedded PostgreSQL cannot run here: ${why}. Set DATABASE_URL to a PostgreSQL of your own.`
-  return new EmbeddedServerError('UNSUPPORTED_PLATFORM', message, { cause })
+  return new EmbeddedServerError('NOT_INSTALLED', message, { cause })
 }
 
 /** The links between libraries, which the package leaves to its install script. */
@@ -103,7 +103,7 @@ async function libraryLinks(native: string): Promise<Map<string, string>> {
  * Creates what a server needs: its folder, password and library links. Several processes may do so at once. The mode of an existing folder
  * is not changed.
  *
- * @throws EmbeddedServerError PASSWORD_LOST, OTHER_OWNER or DISK_FULL
+ * @throws EmbeddedServerError FAILED
  */
 export async function prepareFolder(folder: ServerFolder, binaries: ServerBinaries): Promise<void> {
   try {
@@ -112,21 +112,10 @@ export async function prepareFolder(folder: ServerFolder, binaries: ServerBinari
     await createPassword(folder)
     for (const [name, file] of binaries.links) await ensureLink(join(folder.libraries, name), file)
   } catch (cause) {
-    throw explainFileError(folder, cause)
+    if (cause instanceof EmbeddedServerError) throw cause
+    const message = `The database cannot be kept in ${folder.root} (DATA_DIR): ${(cause as Error).message}`
+    throw new EmbeddedServerError('FAILED', message, { cause })
   }
-}
-
-function explainFileError(folder: ServerFolder, cause: unknown): unknown {
-  const code = (cause as NodeJS.ErrnoException).code
-  if (code === 'EACCES' || code === 'EPERM') {
-    const message = `No access to ${folder.root}: it belongs to another user. Start as that user or choose another DATA_DIR.`
-    return new EmbeddedServerError('OTHER_OWNER', message, { cause })
-  }
-  if (code === 'ENOSPC' || code === 'EDQUOT') {
-    const message = `The disk that holds ${folder.root} is full. Free some space or choose another DATA_DIR.`
-    return new EmbeddedServerError('DISK_FULL', message, { cause })
-  }
-  return cause
 }
 
 /** Creates the password unless it exists. The hard link makes the file appear complete, and fails if another process was first. */
@@ -134,17 +123,11 @@ async function createPassword(folder: ServerFolder): Promise<void> {
   if (existsSync(folder.password)) return
   if (existsSync(folder.data)) {
     const message = `${folder.password} is missing, so nobody can log in to the database beside it. Restore that file, or move ${folder.data} away to start with an empty database.`
-    throw new EmbeddedServerError('PASSWORD_LOST', message)
+    throw new EmbeddedServerError('FAILED', message)
   }
   const draft = `${folder.password}.${process.pid}.${randomBytes(4).toString('hex')}`
-  const file = await open(draft, 'wx', 0o600)
   try {
-    await file.writeFile(randomBytes(24).toString('base64url'))
-    await file.sync()
-  } finally {
-    await file.close()
-  }
-  try {
+    await writeFile(draft, randomBytes(24).toString('base64url'), { flag: 'wx', mode: 0o600, flush: true })
     await link(draft, folder.password)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
@@ -163,54 +146,20 @@ async function ensureLink(path: string, target: string): Promise<void> {
 
 /** The owner of the database files; undefined before they exist. */
 export async function dataOwner(folder: ServerFolder): Promise<{ uid: number; gid: number } | undefined> {
-  try {
-    const { uid, gid } = await stat(folder.data)
-    return { uid, gid }
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (code === 'ENOENT') return undefined
-    throw explainFileError(folder, error)
-  }
-}
-
-/**
- * The pid to name in a message about a running server: that of the process which started it, because stopping the server alone would leave
- * that process without a database. The server's own pid where its starter has ended; undefined where no server has written a pid file.
- */
-export async function holderPid(folder: ServerFolder): Promise<number | undefined> {
-  const text = await readFile(join(folder.data, 'postmaster.pid'), 'utf8').catch(() => '')
-  const pid = Number.parseInt(text, 10)
-  if (Number.isNaN(pid)) return undefined
-  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '')
-  const parent = Number(/^PPid:\s+(\d+)$/m.exec(status)?.[1] ?? 0)
-  return parent > 1 ? parent : pid
+  if (!existsSync(folder.data)) return undefined
+  const { uid, gid } = await stat(folder.data)
+  return { uid, gid }
 }
 
 /**
  * Why an embedded PostgreSQL could not be started or joined.
  *
- * - `UNSUPPORTED_PLATFORM`: there are no PostgreSQL binaries for this system (Windows, musl), or npm has not installed them
- * - `TOOL_MISSING`: `flock`, `setpriv` or `unshare` is not installed
- * - `NOT_MAIN_THREAD`: started from a worker thread; the server would stop when that thread ends
+ * - `NOT_INSTALLED`: there are no PostgreSQL binaries for this system (Windows, musl), or npm has not installed them
  * - `FOLDER_HELD`: another process runs a server in the folder
- * - `OTHER_OWNER`: the folder belongs to another user
- * - `PASSWORD_LOST`: the database files exist, but not their password file
- * - `DISK_FULL`: no space left
- * - `OTHER_VERSION`: the database files are of another major version of PostgreSQL
  * - `NOT_RUNNING`: asked to join, but no server runs in the folder
- * - `FAILED`: anything else; the message has the last lines of the server's log
+ * - `FAILED`: anything else
  */
-type EmbeddedServerReason =
-  | 'UNSUPPORTED_PLATFORM'
-  | 'TOOL_MISSING'
-  | 'NOT_MAIN_THREAD'
-  | 'FOLDER_HELD'
-  | 'OTHER_OWNER'
-  | 'PASSWORD_LOST'
-  | 'DISK_FULL'
-  | 'OTHER_VERSION'
-  | 'NOT_RUNNING'
-  | 'FAILED'
+type EmbeddedServerReason = 'NOT_INSTALLED' | 'FOLDER_HELD' | 'NOT_RUNNING' | 'FAILED'
 
 /** An error for the operator: its message says what was wrong and what to do. */
 export class EmbeddedServerError extends Error {
@@ -222,8 +171,8 @@ export class EmbeddedServerError extends Error {
     this.reason = reason
   }
 
-  /** Whether the installation lacks a program, which another start does not change. */
+  /** Whether the installation lacks the programs, which another start does not change. */
   get isNotInstalled(): boolean {
-    return this.reason === 'UNSUPPORTED_PLATFORM' || this.reason === 'TOOL_MISSING'
+    return this.reason === 'NOT_INSTALLED'
   }
 }

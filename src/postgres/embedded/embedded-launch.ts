@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { EmbeddedServerError, type ServerBinaries, type ServerFolder } from './embedded-files.ts'
 
@@ -40,15 +39,14 @@ const NOBODY = 65534
 /**
  * Chooses by the owner of the database files: a server does not start on files that were created in another mode.
  *
- * @throws EmbeddedServerError OTHER_OWNER when the files belong to another user and the caller is not root; FAILED when the system has no
- *   unprivileged user
+ * @throws EmbeddedServerError FAILED when the files belong to another user and the caller is not root, or the system has no unprivileged user
  */
 export function chooseLaunchMode(facts: LaunchFacts): LaunchMode {
   const { uid, hasPasswdEntry, owner, path } = facts
   if (owner !== undefined && owner.uid !== uid) {
     if (uid === 0) return { kind: 'switch', ...owner }
     const message = `${path} belongs to the user with uid ${owner.uid}, and this process runs as uid ${uid}. Start as that user or choose another DATA_DIR.`
-    throw new EmbeddedServerError('OTHER_OWNER', message)
+    throw new EmbeddedServerError('FAILED', message)
   }
   if (uid !== 0 && hasPasswdEntry) return { kind: 'plain' }
   if (uid === 0 && owner === undefined && !facts.namespaceWorks) return { kind: 'switch', ...unprivileged(facts.users) }
@@ -73,54 +71,23 @@ export function parsePasswd(text: string): Identity[] {
   })
 }
 
-/** Absolute paths of the system programs that a start needs. */
-export interface LaunchTools {
-  readonly flock: string
-  readonly setpriv: string
-  readonly unshare: string
-  readonly sh: string
-}
-
 /** A program of ours that does on other systems what `flock` and `setpriv` do on Linux. */
 const KEEPER = join(import.meta.dirname, 'keep-child.ts')
 
-/**
- * Finds the system programs.
- *
- * @param searchPath - the value of PATH; the usual system folders are searched as well
- * @returns undefined on other systems than Linux, where {@link KEEPER} stands in
- * @throws EmbeddedServerError TOOL_MISSING
- */
-export function findTools(searchPath: string, platform: string = process.platform): LaunchTools | undefined {
-  if (platform !== 'linux') return undefined
-  const folders = [...searchPath.split(':').filter(Boolean), '/usr/bin', '/bin', '/usr/sbin', '/sbin']
-  const find = (name: string) => {
-    const folder = folders.find((candidate) => existsSync(join(candidate, name)))
-    if (folder !== undefined) return join(folder, name)
-    const message = `The embedded PostgreSQL needs the program ${name}, which is not installed. Install util-linux, or set DATABASE_URL to a PostgreSQL of your own.`
-    throw new EmbeddedServerError('TOOL_MISSING', message)
-  }
-  return { flock: find('flock'), setpriv: find('setpriv'), unshare: find('unshare'), sh: find('sh') }
-}
+/** What the programs of a start see of the environment. PATH leads to those of util-linux also where it does not for this process. */
+export const launchEnvironment = { PATH: `${process.env.PATH ?? ''}:/usr/bin:/bin:/usr/sbin:/sbin`, LC_ALL: 'C' }
 
 /** The beginning of a command line that runs the rest as the chosen user, to be killed by SIGINT when the parent ends. */
-export function identityCommand(tools: LaunchTools, mode: LaunchMode): string[] {
+export function identityCommand(mode: LaunchMode): string[] {
   const endsWithParent = ['--pdeathsig', 'INT']
   switch (mode.kind) {
     case 'plain':
-      return [tools.setpriv, ...endsWithParent]
+      return ['setpriv', ...endsWithParent]
     case 'namespace':
-      return [
-        tools.unshare,
-        '-U',
-        `--map-user=${mode.uid}`,
-        `--map-group=${mode.gid}`,
-        tools.setpriv,
-        ...endsWithParent,
-      ]
+      return ['unshare', '-U', `--map-user=${mode.uid}`, `--map-group=${mode.gid}`, 'setpriv', ...endsWithParent]
     case 'switch':
       return [
-        tools.setpriv,
+        'setpriv',
         `--reuid=${mode.uid}`,
         `--regid=${mode.gid}`,
         '--clear-groups',
@@ -137,8 +104,7 @@ export const LOCK_HELD = 75
 
 /** Everything that a start needs to know. */
 export interface LaunchPlan {
-  /** Undefined on other systems than Linux. */
-  readonly tools: LaunchTools | undefined
+  readonly isLinux: boolean
   readonly mode: LaunchMode
   readonly folder: ServerFolder
   readonly binaries: ServerBinaries
@@ -176,7 +142,7 @@ exec "$postgres" -D data -k . "$@"
 
 /** The command line of a start. Its process becomes the server and keeps its pid. */
 export function launchCommand(plan: LaunchPlan): string[] {
-  const { tools, folder, binaries, settings } = plan
+  const { isLinux, folder, binaries, settings } = plan
   const values = {
     listen_addresses: '',
     port: '5432',
@@ -186,12 +152,13 @@ export function launchCommand(plan: LaunchPlan): string[] {
     ...settings,
   }
   return [
-    ...(tools === undefined ? keeperCommand(plan) : lockCommand(tools, plan)),
+    ...(isLinux ? lockCommand(plan) : keeperCommand(plan)),
+    'sh',
     '-c',
     START_SCRIPT,
     'start-postgres',
     // The keeper is the script's parent, and notices itself when ours is gone.
-    tools === undefined ? 'none' : String(plan.parentPid),
+    isLinux ? String(plan.parentPid) : 'none',
     binaries.initdb,
     binaries.postgres,
     `${folder.libraries}:${binaries.libraries}`,
@@ -202,18 +169,10 @@ export function launchCommand(plan: LaunchPlan): string[] {
   ]
 }
 
-function lockCommand(tools: LaunchTools, { mode, folder, lockWaitSec }: LaunchPlan): string[] {
-  return [
-    tools.flock,
-    '-F',
-    `-w${lockWaitSec}`,
-    `-E${LOCK_HELD}`,
-    folder.lock,
-    ...identityCommand(tools, mode),
-    tools.sh,
-  ]
+function lockCommand({ mode, folder, lockWaitSec }: LaunchPlan): string[] {
+  return ['flock', '-F', `-w${lockWaitSec}`, `-E${LOCK_HELD}`, folder.lock, ...identityCommand(mode)]
 }
 
 function keeperCommand({ folder, lockWaitSec }: LaunchPlan): string[] {
-  return [process.execPath, KEEPER, 'SIGINT', folder.lock, String(lockWaitSec), '/bin/sh']
+  return [process.execPath, KEEPER, 'SIGINT', folder.lock, String(lockWaitSec)]
 }

@@ -5,14 +5,12 @@ import { readFile } from 'node:fs/promises'
 import { userInfo } from 'node:os'
 import { createInterface } from 'node:readline'
 import { setImmediate as nextSlot } from 'node:timers/promises'
-import { isMainThread } from 'node:worker_threads'
 import type { Logger } from '../../domain/logger.ts'
 import { type ConnectionFactory, folderConnection, tryConnection } from './embedded-connection.ts'
 import {
   dataOwner,
   EmbeddedServerError,
   findBinaries,
-  holderPid,
   prepareFolder,
   type ServerBinaries,
   type ServerFolder,
@@ -20,13 +18,12 @@ import {
 } from './embedded-files.ts'
 import {
   chooseLaunchMode,
-  findTools,
   type Identity,
   identityCommand,
   type LaunchMode,
-  type LaunchTools,
   LOCK_HELD,
   launchCommand,
+  launchEnvironment,
   parsePasswd,
   unprivileged,
 } from './embedded-launch.ts'
@@ -80,14 +77,12 @@ const MAX_LOG_LINES = 20
  */
 export async function startEmbeddedServer(options: StartOptions): Promise<EmbeddedServer> {
   options.signal?.throwIfAborted()
-  requireMainThread()
   const folder = serverFolder(options.dataDir)
-  const tools = findTools(process.env.PATH ?? '')
   const binaries = options.binaries ?? (await findBinaries())
   await prepareFolder(folder, binaries)
-  const mode = await findLaunchMode(folder, tools, binaries)
+  const mode = await findLaunchMode(folder, binaries)
   const command = launchCommand({
-    tools,
+    isLinux,
     mode,
     folder,
     binaries,
@@ -101,27 +96,17 @@ export async function startEmbeddedServer(options: StartOptions): Promise<Embedd
   return runningServer(child, folder)
 }
 
-function requireMainThread(): void {
-  if (isMainThread) return
-  const message =
-    'The embedded PostgreSQL must be started from the main thread: it ends with the thread that starts it.'
-  throw new EmbeddedServerError('NOT_MAIN_THREAD', message)
-}
+const isLinux = process.platform === 'linux'
 
-async function findLaunchMode(
-  folder: ServerFolder,
-  tools: LaunchTools | undefined,
-  binaries: ServerBinaries,
-): Promise<LaunchMode> {
+async function findLaunchMode(folder: ServerFolder, binaries: ServerBinaries): Promise<LaunchMode> {
   const uid = process.geteuid?.() ?? 0
-  if (tools === undefined) {
+  if (!isLinux) {
     if (uid !== 0) return { kind: 'plain' }
-    throw new EmbeddedServerError('OTHER_OWNER', 'PostgreSQL does not run as root: start as another user.')
+    throw new EmbeddedServerError('FAILED', 'PostgreSQL does not run as root: start as another user.')
   }
   const owner = await dataOwner(folder)
   const users = parsePasswd(await readFile('/etc/passwd', 'utf8').catch(() => ''))
-  const namespaceWorks =
-    uid === 0 && owner === undefined && probeNamespace(tools, users, [folder.root, binaries.postgres])
+  const namespaceWorks = uid === 0 && owner === undefined && probeNamespace(users, [folder.root, binaries.postgres])
   return chooseLaunchMode({ uid, hasPasswdEntry: hasPasswdEntry(), owner, users, namespaceWorks, path: folder.data })
 }
 
@@ -135,19 +120,23 @@ function hasPasswdEntry(): boolean {
 }
 
 /** In a namespace root may not enter folders of other users, so the probe checks access to the folder and the programs. */
-function probeNamespace(tools: LaunchTools, users: readonly Identity[], reached: readonly string[]): boolean {
-  const [command = '', ...args] = identityCommand(tools, { kind: 'namespace', ...unprivileged(users) })
+function probeNamespace(users: readonly Identity[], reached: readonly string[]): boolean {
+  const [command = '', ...args] = identityCommand({ kind: 'namespace', ...unprivileged(users) })
   const script = '[ -w "$1" ] && [ -x "$2" ]'
-  const probe = spawnSync(command, [...args, tools.sh, '-c', script, 'probe', ...reached])
+  const probe = spawnSync(command, [...args, 'sh', '-c', script, 'probe', ...reached], { env: launchEnvironment })
   return probe.status === 0
 }
 
 /** In a session of its own, the server does not get Ctrl-C from the terminal, which would stop it before the calls that use it. */
 function launch([command = '', ...args]: string[], folder: ServerFolder) {
-  const env = { PATH: process.env.PATH ?? '/usr/bin:/bin', LC_ALL: 'C' }
   // The keeper learns by the end of its input that this process has ended.
-  const input = (process.platform === 'linux' ? 'ignore' : 'pipe') as 'ignore'
-  return spawn(command, args, { cwd: folder.root, env, detached: true, stdio: [input, 'ignore', 'pipe'] })
+  const input = (isLinux ? 'ignore' : 'pipe') as 'ignore'
+  return spawn(command, args, {
+    cwd: folder.root,
+    env: launchEnvironment,
+    detached: true,
+    stdio: [input, 'ignore', 'pipe'],
+  })
 }
 
 /** Follows the server's log: its first lines tell when the server is ready, or why it is not. */
@@ -168,10 +157,18 @@ async function untilReady(
   // it comes after the last line of stderr; 'exit' may come before it
   child.once('close', (code) => {
     if (signal?.aborted) reject(signal.reason)
-    else explainExit(code, folder, last.join('\n')).then(reject, reject)
+    else reject(explainExit(code, folder, last.join('\n')))
   })
   child.once('error', (cause) =>
-    reject(new EmbeddedServerError('FAILED', `PostgreSQL did not start: ${cause.message}`, { cause })),
+    reject(
+      new EmbeddedServerError(
+        'FAILED',
+        `PostgreSQL did not start: ${cause.message}; it needs flock, setpriv and unshare`,
+        {
+          cause,
+        },
+      ),
+    ),
   )
   using _listener = signal && addAbortListener(signal, () => endGroup(child, 'SIGINT'))
   await promise
@@ -179,16 +176,10 @@ async function untilReady(
 
 const INCOMPATIBLE = /initialized by PostgreSQL version (\d+), which is not compatible with this version (\d+)/
 
-async function explainExit(code: number | null, folder: ServerFolder, log: string): Promise<EmbeddedServerError> {
+function explainExit(code: number | null, folder: ServerFolder, log: string): EmbeddedServerError {
   if (code === LOCK_HELD) {
-    const pid = await holderPid(folder)
-    const holder = pid === undefined ? 'Another process' : `The process with pid ${pid}`
-    const message = `${holder} runs the database in ${folder.root}, and a folder has one server only. Stop it or choose another DATA_DIR.`
+    const message = `Another process runs the database in ${folder.root}, and a folder has one server only. Stop it or choose another DATA_DIR.`
     return new EmbeddedServerError('FOLDER_HELD', message)
-  }
-  if (/No space left on device|Disk quota exceeded/.test(log)) {
-    const message = `The disk that holds ${folder.root} is full. Free some space or choose another DATA_DIR.`
-    return new EmbeddedServerError('DISK_FULL', message)
   }
   const [, old, present] = INCOMPATIBLE.exec(log) ?? []
   if (old !== undefined) {
@@ -196,11 +187,7 @@ async function explainExit(code: number | null, folder: ServerFolder, log: strin
       `The database in ${folder.root} is of PostgreSQL ${old}, and PostgreSQL ${present} is installed here, which cannot read its files. ` +
       `Dump it with the release of Waybill that came with PostgreSQL ${old}, move ${folder.root} away, and restore it with this release. ` +
       'docs/guides/backup-and-move.md tells each step.'
-    return new EmbeddedServerError('OTHER_VERSION', message)
-  }
-  if (/Permission denied|wrong ownership/.test(log)) {
-    const message = `PostgreSQL has no access to its folder ${folder.root} or to its programs:\n${log}`
-    return new EmbeddedServerError('OTHER_OWNER', message)
+    return new EmbeddedServerError('FAILED', message)
   }
   return new EmbeddedServerError(
     'FAILED',
