@@ -214,15 +214,7 @@ async function findPosition(
   if (fromTime === undefined) throw waybillError('MISSING_FIELD', { field: 'fromTime' })
   const { atMs } = requireDate('fromTime', fromTime, undefined)
   if (atMs < now.getTime() - KEPT_MS) throw tooOld()
-  // The stamps of an account's changes ascend, so the first one from the moment on is found by halves.
-  let [low, high] = [pruned, last]
-  while (low < high) {
-    const middle = (low + high + 1n) / 2n
-    const at = await repository.timeOf(account, middle, signal)
-    if (at === undefined || at.getTime() < atMs) low = middle
-    else high = middle - 1n
-  }
-  return low
+  return (await repository.lastBefore(account, new Date(atMs), signal)) ?? pruned
 }
 
 function refuseTooMany(count: number): void {

@@ -165,13 +165,11 @@ function readsOf(knex: Knex) {
       const [row] = (await runCancellable(knex, query, signal)) as { pruned_change: bigint; last_change: bigint }[]
       return { pruned: row?.pruned_change ?? 0n, last: row?.last_change ?? 0n }
     },
-    /** When a change was made. Undefined where the log does not have it. */
-    async timeOf(account: Account, change: bigint, signal?: AbortSignal): Promise<Date | undefined> {
-      const query = knex('payment_changes')
-        .where({ account_id: account.id, change: String(change) })
-        .select('at')
-      const [row] = (await runCancellable(knex, query, signal)) as { at: Date }[]
-      return row?.at
+    /** The last change before a moment; undefined where the log has none. */
+    async lastBefore(account: Account, moment: Date, signal?: AbortSignal): Promise<bigint | undefined> {
+      const query = knex('payment_changes').where({ account_id: account.id }).where('at', '<', moment)
+      const [row] = (await runCancellable(knex, query.max({ change: 'change' }), signal)) as { change: bigint | null }[]
+      return row?.change ?? undefined
     },
   }
 }
