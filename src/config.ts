@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
+import { given } from './domain/collections.ts'
 import { type Decimal, parseDecimal } from './domain/decimal.ts'
 import { parseIpNetwork } from './domain/hosts/ip-network.ts'
 import { explainOrigin } from './domain/hosts/origin.ts'
@@ -181,15 +182,16 @@ export function readConfig(
     pushMetricsEveryMs: readPushInterval(sent),
     traces: readTraces(sent),
     tls,
-    corsOrigins: readOrigins(read('CORS_ORIGINS') ?? '', faults),
-    trustedProxies: readProxies(read('TRUSTED_PROXIES') ?? '', faults),
+    corsOrigins: readList(sent, 'CORS_ORIGINS', explainCorsOrigin),
+    trustedProxies: readList(sent, 'TRUSTED_PROXIES', explainProxy),
     limits: readLimits(sent),
     shutdownDelayMs:
       readWhole(sent, 'SHUTDOWN_DELAY_SECONDS', { from: 0, to: 600 }, chains.kind === 'DEMO' ? 0 : 5) * 1_000,
     webhooksAllowPrivate: readSwitch(sent, 'WEBHOOK_ALLOW_PRIVATE', chains.kind === 'DEMO'),
     chains,
   }
-  return { config, faults }
+  // What is wrong for metrics and for traces is told once.
+  return { config, faults: [...new Set(faults)] }
 }
 
 /** Reads the configuration of a command that needs the database only. Parameters as {@link readConfig}. @throws ConfigError with all faults */
@@ -317,16 +319,14 @@ function isSentOverOtlp({ read, faults }: Sent, signal: 'METRICS' | 'TRACES'): b
   const prefixes = [`OTEL_EXPORTER_OTLP_${signal}`, 'OTEL_EXPORTER_OTLP']
   const endpoints = prefixes.map((prefix) => `${prefix}_ENDPOINT`).filter((name) => read(name) !== undefined)
   if (isOff || endpoints.length === 0) return false
-  const found: string[] = []
   // A URL may hold a token, so the fault does not quote it.
   for (const name of endpoints) {
-    if (!/^https?:$/.test(URL.parse(read(name) ?? '')?.protocol ?? '')) found.push(`${name} is not an http:// URL`)
+    if (!/^https?:$/.test(URL.parse(read(name) ?? '')?.protocol ?? '')) faults.push(`${name} is not an http:// URL`)
   }
   for (const name of prefixes.map((prefix) => `${prefix}_PROTOCOL`)) {
     const protocol = read(name) ?? 'http/protobuf'
-    if (protocol !== 'http/protobuf') found.push(`${name} is "${protocol}": use http/protobuf`)
+    if (protocol !== 'http/protobuf') faults.push(`${name} is "${protocol}": use http/protobuf`)
   }
-  faults.push(...found.filter((fault) => !faults.includes(fault)))
   return true
 }
 
@@ -412,25 +412,26 @@ function readLogLevel(text: string, faults: string[]): LogLevel {
   return level ?? 'info'
 }
 
-function readOrigins(text: string, faults: string[]): readonly string[] {
-  const origins = listOf(text)
-  for (const origin of origins) {
-    const detail = origin === '*' ? undefined : explainOrigin(origin)
-    if (detail !== undefined) {
-      faults.push(`CORS_ORIGINS has "${origin}", which is not an origin: ${detail}`)
-    }
+/** @param explain - why an entry is wrong */
+function readList(
+  { read, faults }: Sent,
+  name: string,
+  explain: (entry: string) => string | undefined,
+): readonly string[] {
+  const entries = listOf(read(name) ?? '')
+  for (const entry of entries) {
+    const detail = explain(entry)
+    if (detail !== undefined) faults.push(`${name} has "${entry}", which is ${detail}`)
   }
-  return origins
+  return entries
 }
 
-function readProxies(text: string, faults: string[]): readonly string[] {
-  const proxies = listOf(text)
-  for (const proxy of proxies) {
-    if (parseIpNetwork(proxy) === undefined) {
-      faults.push(`TRUSTED_PROXIES has "${proxy}", which is neither an address nor a network such as 10.0.0.0/8`)
-    }
-  }
-  return proxies
+function explainCorsOrigin(text: string): string | undefined {
+  return text === '*' ? undefined : given(explainOrigin(text), (detail) => `not an origin: ${detail}`)
+}
+
+function explainProxy(text: string): string | undefined {
+  return parseIpNetwork(text) ? undefined : 'neither an address nor a network such as 10.0.0.0/8'
 }
 
 function listOf(text: string): readonly string[] {
