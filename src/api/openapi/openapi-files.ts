@@ -1,17 +1,14 @@
 import { hash } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { create, type DescFile, toBinary } from '@bufbuild/protobuf'
 import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt'
 import { file_google_rpc_error_details as errorDetailsFile } from '../../../gen/google/rpc/error_details_pb.js'
 import { file_google_rpc_status as statusFile } from '../../../gen/google/rpc/status_pb.js'
+import packageFile from '../../../package.json' with { type: 'json' }
 import type { ServedService } from '../calls/served-method.ts'
 import type { OpenFile, OpenFiles } from '../http/open-files.ts'
 import type { OpenApiVersion } from './answer-content.ts'
 
 const versions: Readonly<Record<string, OpenApiVersion>> = { '/openapi.json': '3.1', '/openapi-3.2.json': '3.2' }
-
-const packageFile = join(import.meta.dirname, '../../../package.json')
 
 const DESCRIPTORS = '/descriptors.binpb'
 
@@ -20,9 +17,8 @@ export function createOpenApiFiles(services: readonly ServedService[]): OpenFile
   const made = new Map<string, Promise<OpenFile>>()
 
   async function describe(version: OpenApiVersion): Promise<OpenFile> {
-    const [{ describeApi }, text] = await Promise.all([import('./describe-api.ts'), readFile(packageFile, 'utf8')])
-    const { version: release } = JSON.parse(text) as { version: string }
-    return fileOf('application/json', JSON.stringify(describeApi({ services, version, release })))
+    const { describeApi } = await import('./describe-api.ts')
+    return fileOf('application/json', JSON.stringify(describeApi({ services, version, release: packageFile.version })))
   }
 
   /** A google.protobuf.FileDescriptorSet, with all that the services import. */

@@ -1,7 +1,6 @@
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { finished } from 'node:stream/promises'
 import type { CallToolRequestParams } from '@modelcontextprotocol/server'
+import packageFile from '../../../package.json' with { type: 'json' }
 import { callTool, listTools, UNTRUSTED } from '../mcp/tools.ts'
 import { type Command, type CommandContext, type CommandInput, EXIT_GOOD } from '../shared/command.ts'
 import { CallError, openService, SERVICE_OPTIONS, type ServiceCaller } from '../shared/service-caller.ts'
@@ -23,12 +22,13 @@ export const commands: readonly Command[] = [
 async function run({ options }: CommandInput, context: CommandContext): Promise<number> {
   const service = await openService(options, context)
   const [sdk, { serveStdio, StdioServerTransport }] = await loadPackage()
-  const packageFile = await readFile(join(import.meta.dirname, '../../../package.json'), 'utf8')
-  const { version } = JSON.parse(packageFile) as { version: string }
   const { stdin, stdout, stderr, signal } = context
   const handle = serveStdio(
     () => {
-      const server = new sdk.Server({ name: 'waybill', version }, { capabilities: { tools: {} }, instructions })
+      const server = new sdk.Server(
+        { name: 'waybill', version: packageFile.version },
+        { capabilities: { tools: {} }, instructions },
+      )
       server.setRequestHandler('tools/list', async (_, { mcpReq }) => ({
         tools: await listTools(service, mcpReq.signal),
       }))

@@ -1,6 +1,4 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { DEFAULT_CONNECTION_LIMITS } from '../../api/listener/connection-limits.ts'
+import packageFile from '../../../package.json' with { type: 'json' }
 import { type Config, ConfigError } from '../../config.ts'
 import type { Logger } from '../../domain/logger.ts'
 import type { Telemetry } from '../../domain/telemetry/telemetry.ts'
@@ -14,16 +12,10 @@ export interface ServeTools {
   readonly telemetry: Telemetry
 }
 
-/** Logs what starts, and warns of what will be short. */
+/** Logs what starts. */
 export function announceStart(config: Config, logger: Logger): void {
   const { pid, version: node } = process
-  logger.info({ release: readRelease(), node, pid, configuration: withoutSecrets(config) }, 'starting')
-  const limit = readDescriptorLimit()
-  const needed = descriptorsNeeded(config)
-  if (limit !== undefined && limit < needed) {
-    const message = 'fewer files may be open than the configuration needs: connections beyond that are closed at once'
-    logger.warn({ limit, needed }, message)
-  }
+  logger.info({ release: packageFile.version, node, pid, configuration: withoutSecrets(config) }, 'starting')
 }
 
 /** Loads what exports metrics and traces. @throws ConfigError for a package that is missing; Error that names the port */
@@ -35,17 +27,12 @@ export async function openTelemetry(config: Config, logger: Logger): Promise<Loa
   })
   const { metricsUrl, telemetry } = loaded
   if (metricsUrl !== undefined) logger.info({ url: metricsUrl }, 'metrics are read here')
-  const labels = { release: readRelease(), node: process.version }
+  const labels = { release: packageFile.version, node: process.version }
   telemetry.meter?.observe([BUILD_INFO], () => [[BUILD_INFO.name, 1, labels]])
   return loaded
 }
 
 const BUILD_INFO = { name: 'waybill_build_info', help: 'What runs; always 1.', labels: ['release', 'node'] }
-
-function readRelease(): string {
-  const file = join(import.meta.dirname, '../../../package.json')
-  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version
-}
 
 /** The configuration as a log may hold it: of URLs the host alone. */
 function withoutSecrets({ database, lifi, tls, ...config }: Config): object {
@@ -55,24 +42,5 @@ function withoutSecrets({ database, lifi, tls, ...config }: Config): object {
     database: { kind: database.kind, ...ofUrl },
     lifi: lifi && new URL(lifi.url).host,
     tls: tls?.certPath,
-  }
-}
-
-/** Nodes, files, the log, and what Node itself holds. */
-const OTHER_DESCRIPTORS = 256
-
-function descriptorsNeeded({ limits, database, databaseConnections = 8 }: Config): number {
-  const servers = database.kind === 'URL' ? 1 + database.replicaUrls.length : 1
-  const { maxConnections = DEFAULT_CONNECTION_LIMITS.maxConnections } = limits
-  return maxConnections + servers * databaseConnections + OTHER_DESCRIPTORS
-}
-
-/** Undefined where the system does not say. */
-function readDescriptorLimit(): number | undefined {
-  try {
-    const [, limit] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
-    return limit === undefined ? undefined : Number(limit)
-  } catch {
-    return undefined
   }
 }
