@@ -124,8 +124,12 @@ describe('a wrong configuration ends with exit code 2 and all faults on standard
   })
 
   it.each([
-    ['an address of another machine', { HOST: '192.0.2.1' }, 'HOST is 192.0.2.1, which is no address of this machine'],
-    ['a name that nobody knows', { HOST: 'nobody.invalid' }, 'HOST is nobody.invalid, a name that'],
+    ['an address of another machine', { HOST: '192.0.2.1' }, 'HOST is 192.0.2.1 and PORT is 0, where this process'],
+    [
+      'a name that nobody knows',
+      { HOST: 'nobody.invalid' },
+      'HOST is nobody.invalid and PORT is 0, where this process',
+    ],
   ])('%s as HOST', async (_, environment, says) => {
     const database = await createTestDatabase()
     const settings = {
@@ -144,7 +148,7 @@ describe('a wrong configuration ends with exit code 2 and all faults on standard
     await writeFile(file, '')
     for (const DATA_DIR of [file, join(file, 'below')]) {
       const { code, stderr } = await runCommand({ DATA_DIR, CHAINS_FILE: 'none', LOG_LEVEL: 'silent' }, ['serve'])
-      expect([code, stderr]).toEqual([2, expect.stringContaining(`DATA_DIR is ${DATA_DIR}, which is no folder`)])
+      expect([code, stderr]).toEqual([2, expect.stringContaining(`DATA_DIR is ${DATA_DIR}, which cannot be used: `)])
     }
   })
 
@@ -173,7 +177,7 @@ describe('a wrong configuration ends with exit code 2 and all faults on standard
     [
       'a host that this machine lacks',
       { HOST: '192.0.2.1' },
-      '- HOST is 192.0.2.1, which is no address of this machine',
+      '- HOST is 192.0.2.1 and METRICS_PORT is 0, where this process cannot listen: ',
     ],
   ])('%s', async (_, environment, says) => {
     const settings = { ...fresh('never-listens'), CHAINS_FILE: 'none', METRICS_PORT: '0', ...environment }

@@ -8,14 +8,8 @@ import type { Logger } from '../../domain/logger.ts'
 import type { Meter } from '../../domain/telemetry/telemetry.ts'
 import type { StopSignals } from '../shared/command.ts'
 
-/** What is wrong with a variable, by the code with which the system refuses it. @param name - of the port's variable */
-const FAULTS: Readonly<Record<string, (name: string, host: string, port: number) => string>> = {
-  EACCES: (name, _, port) => `${name} is ${port}, which needs privileges that this user lacks: use 1024 or more`,
-  EADDRNOTAVAIL: (_, host) => `HOST is ${host}, which is no address of this machine: use one that it has, or 0.0.0.0`,
-  EINVAL: (_, host) => `HOST is ${host}, which is no address that can be listened on`,
-  ENOTFOUND: (_, host) => `HOST is ${host}, a name that is not known here: use an address`,
-  EAI_AGAIN: (_, host) => `HOST is ${host}, a name that cannot be looked up here: use an address`,
-}
+/** Of a host or port that cannot be listened on. */
+const FAULTS = new Set(['EACCES', 'EADDRNOTAVAIL', 'EINVAL', 'ENOTFOUND', 'EAI_AGAIN'])
 
 const CERTIFICATE_DAYS = {
   name: 'waybill_certificate_days_left',
@@ -58,14 +52,14 @@ export async function naming<T>(name: string, host: string, port: number, start:
   try {
     return await start()
   } catch (error) {
-    const { code = '' } = error as NodeJS.ErrnoException
+    const { code = '', message } = error as NodeJS.ErrnoException
     if (code === 'EADDRINUSE') {
       throw new Error(`port ${port} of ${host} is in use; stop the process that listens there, or set ${name}`, {
         cause: error,
       })
     }
-    const explain = FAULTS[code]
-    throw explain === undefined ? error : new ConfigError([explain(name, host, port)])
+    if (!FAULTS.has(code)) throw error
+    throw new ConfigError([`HOST is ${host} and ${name} is ${port}, where this process cannot listen: ${message}`])
   }
 }
 

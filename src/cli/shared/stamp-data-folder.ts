@@ -7,15 +7,6 @@ type DataUse = 'demo' | 'service'
 
 const FILE = 'use'
 
-/** Why a folder cannot be used, by the code with which the system refuses it. */
-const FAULTS: Readonly<Record<string, string>> = {
-  EACCES: 'where this user may not write',
-  EPERM: 'where this user may not write',
-  EROFS: 'which is read-only',
-  ENOTDIR: 'which is no folder',
-  ENAMETOOLONG: 'whose name is too long',
-}
-
 /**
  * Creates the data folder if it is missing, readable only by its owner, and marks what it holds.
  *
@@ -27,11 +18,10 @@ export async function stampDataFolder(dataDir: string, use: DataUse): Promise<vo
     await mkdir(dataDir, { recursive: true, mode: 0o700 })
     await writeFile(file, `${use}\n`, { flag: 'wx' })
   } catch (error) {
-    const { code = '', path } = error as NodeJS.ErrnoException
+    const { code, path, message } = error as NodeJS.ErrnoException
     // A file in place of the folder exists, too.
-    const detail = FAULTS[code === 'EEXIST' && path !== file ? 'ENOTDIR' : code]
-    if (detail !== undefined) throw new ConfigError([`DATA_DIR is ${dataDir}, ${detail}: use another folder`])
-    if (code !== 'EEXIST') throw error
+    if (code !== 'EEXIST' || path !== file)
+      throw new ConfigError([`DATA_DIR is ${dataDir}, which cannot be used: ${message}`])
     refuseOtherUse(dataDir, (await readFile(file, 'utf8')).trim(), use)
   }
 }
