@@ -1,6 +1,6 @@
 /**
  * A process that builds an index on a large table, for a test that kills it. Usage: node migrate-child.ts, with DATABASE_URL. It prints a
- * line of JSON for each event, and at the end the names of the steps that it ran.
+ * line of JSON for each failure, and at the end the names of the steps that it ran.
  */
 import { createDatabase } from '../../src/postgres/knex.ts'
 import { migrate } from '../../src/postgres/migrations/migrate.ts'
@@ -9,7 +9,7 @@ const print = (what: unknown) => void process.stdout.write(`${JSON.stringify(wha
 const knex = createDatabase(process.env['DATABASE_URL'] ?? '')
 const index = { build: 'large_hash', table: 'large', definition: '(hash, n)' }
 const migrations = [{ name: '0001-index', indexes: [index] }]
-const report = (event: { readonly kind: string; readonly error?: Error }) =>
-  print({ ...event, error: event.error?.message })
+const report = ({ step, error }: { readonly step: string; readonly error: Error }) =>
+  print({ failed: step, error: error.message })
 print({ ran: await migrate(knex, { migrations, report, firstPauseMs: 100 }) })
 await knex.destroy()

@@ -5,8 +5,6 @@ import type { Knex } from 'knex'
 import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createDatabase, type DatabaseOptions } from '../../src/postgres/knex.ts'
-import { MIGRATIONS } from '../../src/postgres/migrations/list.ts'
-import { migrate } from '../../src/postgres/migrations/migrate.ts'
 import { runNamed } from '../../src/postgres/named-statements.ts'
 import { raw } from '../../src/postgres/statement.ts'
 import { settingsThatWork } from '../cases/database-settings.ts'
@@ -142,15 +140,5 @@ describe.skipIf(program === undefined)('behind PgBouncer in transaction mode', (
     })
     if (pooler.keepsPrepared) expect(names).toEqual([expect.stringMatching(/^PGBOUNCER_\d+$/)])
     else expect(names).toEqual([])
-  })
-
-  test('an index is built, but not where a timeout of the role may end it', async () => {
-    const table = 'settings'
-    const migrations = [{ name: '0099-index', indexes: [{ build: 'settings_x', table, definition: '(value)' }] }]
-    const build = (pool: Knex) => migrate(pool, { migrations: [...MIGRATIONS, ...migrations] })
-    await expect(withSetting('statement_timeout', '60s', build)).rejects.toThrow(
-      'statement_timeout is 1min behind a pooler, and might end the building of an index: run waybill migrate with a DATABASE_URL',
-    )
-    expect(await withSetting('statement_timeout', '0', build)).toEqual(['0099-index'])
   })
 })

@@ -1,7 +1,7 @@
 import { readStoreConfig } from '../../config.ts'
+import { given } from '../../domain/collections.ts'
 import { findPending, requireMigratable } from '../../postgres/migrations/applied-migrations.ts'
 import { MIGRATIONS } from '../../postgres/migrations/list.ts'
-import { migrate } from '../../postgres/migrations/migrate.ts'
 import {
   type DistributionPlan,
   distributeTables,
@@ -15,10 +15,10 @@ import {
   type CommandInput,
   counted,
   EXIT_GOOD,
+  parseWhole,
   UsageError,
 } from '../shared/command.ts'
-import { tellMigration } from '../shared/report-migration.ts'
-import { STORE_VARIABLES, withDatabase, withStore } from '../shared/with-store.ts'
+import { migrateFor, STORE_VARIABLES, withDatabase, withStore } from '../shared/with-store.ts'
 
 /** More than a cluster needs, and few enough that metadata stays small. */
 const MAX_SHARDS = 1_024
@@ -47,9 +47,8 @@ const migrateCommand: Command = {
     }
     return withDatabase(context, async (knex) => {
       await requireMigratable(knex)
-      const { signal, stdout, stderr } = context
-      const report = tellMigration(stderr, () => performance.now())
-      const migrated = await migrate(knex, { contract: options['contract'] !== undefined, report, signal })
+      const { stdout, stderr } = context
+      const migrated = await migrateFor(context, knex, options['contract'] !== undefined)
       for (const name of migrated) stdout.write(`${name}\n`)
       const { contracting } = await findPending(knex, MIGRATIONS)
       const left =
@@ -75,7 +74,7 @@ const BYTES_A_SECOND = 8 * 1024 * 1024
  * @returns the exit code
  */
 async function distribute({ options }: CommandInput, context: CommandContext): Promise<number> {
-  const shards = options.shards === undefined ? undefined : parseShards(options.shards)
+  const shards = given(options.shards, (text) => parseWhole('shards', text, 1, MAX_SHARDS))
   const config = readStoreConfig(context.environment, context.workingFolder)
   if (config.database.kind !== 'URL') {
     throw new UsageError('DATABASE_URL is not set: it has to lead to the coordinator of a Citus cluster')
@@ -102,12 +101,6 @@ async function distribute({ options }: CommandInput, context: CommandContext): P
     tell(`done after ${((performance.now() - startedMs) / 1_000).toFixed(1)} s`)
     return EXIT_GOOD
   })
-}
-
-function parseShards(text: string): number {
-  const shards = /^\d{1,4}$/.test(text) ? Number(text) : 0
-  if (shards >= 1 && shards <= MAX_SHARDS) return shards
-  throw new UsageError(`--shards is "${text}": use a whole number from 1 to ${MAX_SHARDS}`)
 }
 
 function lineOf({ name, column, rows, bytes }: PlannedTable): string {

@@ -11,18 +11,10 @@ import { caip2Of } from '../../domain/chain.ts'
 import { createLogger } from '../../observability/create-logger.ts'
 import { checkAccount, type Difference, listStoredAccounts } from '../../store/proof/check-account.ts'
 import { repairAccount } from '../../store/proof/repair-account.ts'
-import {
-  type Command,
-  type CommandContext,
-  EXIT_STOPPED,
-  parseAccountName,
-  parseBlock,
-  UsageError,
-} from '../shared/command.ts'
+import { type Command, type CommandContext, EXIT_STOPPED, everyMs, parseWhole, UsageError } from '../shared/command.ts'
 import { chainNamed, findChains, readSetup } from '../shared/read-chains.ts'
-import { everyMs } from '../shared/report-migration.ts'
 import { withNodeLimits } from '../shared/with-detection.ts'
-import { STORE_VARIABLES, withAccount } from '../shared/with-store.ts'
+import { STORE_VARIABLES, withSomeAccount } from '../shared/with-store.ts'
 import { blockReporter, type DerivedReport, messageOfStop, type Verified, writeReports } from './verify-output.ts'
 
 /** `verify`: one line a difference, columns separated by tabs; or one JSON object a line. */
@@ -47,11 +39,11 @@ const verifyCommand: Command = {
   environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
   async run({ options }, context) {
     const range = parseRange(options)
-    const name = options.account === undefined ? undefined : parseAccountName(options.account)
+    const name = options.account
     const chosen = await chooseChains(options.chain, context)
     const isWhole = range.from === undefined && range.to === undefined
     const repairer = options.repair === undefined ? undefined : context.actor
-    const work = withAccount(context, name, async (knex, account) => {
+    const work = withSomeAccount(context, name, async (knex, account) => {
       const verified: Verified[] = []
       for (const chain of chosen.verified) {
         const isNew = (await findChain(knex, caip2Of(chain.chainId))) === undefined
@@ -124,8 +116,8 @@ async function verifyOne(
 
 function parseRange({ from, to, chain }: Readonly<Record<string, string | undefined>>): { from?: number; to?: number } {
   const range = {
-    ...(from === undefined ? {} : { from: parseBlock('from', from) }),
-    ...(to === undefined ? {} : { to: parseBlock('to', to) }),
+    ...(from === undefined ? {} : { from: parseWhole('from', from) }),
+    ...(to === undefined ? {} : { to: parseWhole('to', to) }),
   }
   if (chain === undefined && (from !== undefined || to !== undefined)) {
     throw new UsageError('--from and --to are blocks of one chain: name it with --chain')
@@ -152,7 +144,7 @@ async function verifyDerived(
   // What requests come to follows from payments and refunds: while these are wrong, it is not worth a line of its own.
   const isReported = ({ name }: Account, { check }: Difference) =>
     isRepaired || !differing.has(name) || check === 'statistics' || check === 'changes'
-  const isDue = everyMs(REPORT_INTERVAL_MS, () => performance.now())
+  const isDue = everyMs(REPORT_INTERVAL_MS)
   async function check({ id, name }: Account) {
     const found: Difference[] = []
     const counts = await checkAccount(knex, id, {

@@ -13,9 +13,9 @@ import {
   EXIT_GOOD,
   EXIT_STOPPED,
   EXIT_UNDECIDED,
+  everyMs,
   writeFully,
 } from '../shared/command.ts'
-import { everyMs } from '../shared/report-migration.ts'
 
 /** How often progress is reported. */
 const REPORT_INTERVAL_MS = 1_000
@@ -91,7 +91,7 @@ function isDecided({ unproven }: VerifyReport): boolean {
 /** Makes a function that tells the progress of a chain now and then. */
 export function blockReporter({ stderr }: Pick<CommandContext, 'stderr'>, { name }: ChainConfig) {
   const startMs = performance.now()
-  const isDue = everyMs(REPORT_INTERVAL_MS, () => performance.now())
+  const isDue = everyMs(REPORT_INTERVAL_MS)
   return ({ blocksDone, blocksTotal, events, differences }: VerifyProgress): void => {
     if (!isDue()) return
     const perSecond = blocksDone / ((performance.now() - startMs) / 1_000)
@@ -110,22 +110,8 @@ function lineOf({ kind, account, txHash, requestId, paymentId, eventIndex, ...va
 }
 
 function summaryOf({ report, account, startedAt, finishedAt }: Verified): object {
-  const { network, block, from, to, notes, unproven, totals, counts, differences } = report
-  return {
-    network,
-    account,
-    block,
-    from,
-    to,
-    startedAt,
-    finishedAt,
-    differences: differences.length,
-    isEqual: differences.length === 0,
-    unproven,
-    notes,
-    totals,
-    counts,
-  }
+  const differences = report.differences.length
+  return { ...report, account, startedAt, finishedAt, differences, isEqual: differences === 0 }
 }
 
 function summaryOfDerived({ accounts, differences, left }: DerivedReport): object {

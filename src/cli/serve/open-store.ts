@@ -6,15 +6,15 @@ import { checkDatabase, placeOf } from '../../postgres/check-database.ts'
 import { startEmbeddedServer } from '../../postgres/embedded/embedded-server.ts'
 import { createDatabase, type DatabaseConnection, type DatabaseOptions } from '../../postgres/knex.ts'
 import { watchLocks } from '../../postgres/lock-watch.ts'
-import { OtherSchemaError, requireMigratable } from '../../postgres/migrations/applied-migrations.ts'
-import { dropSchema, migrate } from '../../postgres/migrations/migrate.ts'
+import { requireMigratable } from '../../postgres/migrations/applied-migrations.ts'
+import { migrate } from '../../postgres/migrations/migrate.ts'
+import type { MigrationReport } from '../../postgres/migrations/migration-report.ts'
 import { createReadPools, type ReadPools } from '../../postgres/replicas/read-pools.ts'
 import { type WorkerWatch, watchWorkers } from '../../postgres/sharding/lost-workers.ts'
 import { tellCluster } from '../../postgres/sharding/read-cluster.ts'
 import { watchStatements } from '../../postgres/watch-statements.ts'
 import { dropLeases } from '../../store/leases-repository.ts'
 import type { CommandContext } from '../shared/command.ts'
-import { logMigration } from '../shared/report-migration.ts'
 
 /** The database of a service. */
 interface OpenStore {
@@ -38,19 +38,17 @@ interface StoreOptions {
   readonly telemetry: Telemetry
   /** Called when an embedded server's process runs; never for another database. */
   readonly onLaunched?: () => void
-  /** Called when an embedded database has the schema of another build, before it is made anew. Without it the start fails. */
-  readonly onMadeAnew?: () => void
 }
 
 /** Opens the service's pool on the configured or the embedded database server, and migrates. */
 export async function openStore(
   config: Config,
   { signal }: CommandContext,
-  { stack, logger, telemetry, onLaunched, onMadeAnew }: StoreOptions,
+  { stack, logger, telemetry, onLaunched }: StoreOptions,
 ): Promise<OpenStore> {
   const watch = watchStatements(telemetry)
   const options = { statementTimeoutMs: STATEMENT_TIMEOUT_MS, poolMax: config.databaseConnections, logger, watch }
-  const report = logMigration(logger, () => performance.now())
+  const report: MigrationReport = (waiting) => logger.warn(waiting, 'a step of the schema waits and is tried again')
   if (config.database.kind === 'URL') {
     const { url, replicaUrls, maxPrepared } = config.database
     const ofUrl = { ...options, maxPrepared }
@@ -68,12 +66,7 @@ export async function openStore(
   const server = await startEmbeddedServer({ dataDir: config.dataDir, logger, signal, onLaunched })
   stack.defer(() => server.stop())
   const knex = stack.adopt(createDatabase(server.connection(), options), (pool) => pool.destroy())
-  await migrate(knex, { report }).catch(async (error: unknown) => {
-    if (!(error instanceof OtherSchemaError) || onMadeAnew === undefined) throw error
-    onMadeAnew()
-    await dropSchema(knex)
-    await migrate(knex, { report })
-  })
+  await migrate(knex, { report })
   openLockWatch(knex, server.connection(), options, stack)
   // Only this process uses the folder, so the holder of any stored lease is dead.
   await dropLeases(knex)

@@ -44,9 +44,6 @@ const FIRST_ANSWER_MS = 1_500
 
 const MAX_CALL_MS = 60_000
 
-const MADE_ANEW =
-  'The database of the demo is of another build of Waybill. It is made anew: payments are read from the chains again, requests of your own are gone.\n'
-
 /** Runs the demo: local chains, an embedded database and a payer. */
 export async function serveDemo(
   config: Config,
@@ -59,13 +56,11 @@ export async function serveDemo(
   await stampDataFolder(config.dataDir, 'demo')
   // Concurrently, because a newcomer waits for the whole start. The database works while this process loads its modules.
   const launched = Promise.withResolvers<void>()
-  const onMadeAnew = () => void context.stderr.write(MADE_ANEW)
   const opening = openStore(config, context, {
     stack,
     logger,
     telemetry,
     onLaunched: launched.resolve,
-    onMadeAnew,
   })
   await Promise.race([launched.promise, opening.catch(() => {})])
   const [opened, started, loaded, control] = await Promise.allSettled([

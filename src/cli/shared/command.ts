@@ -75,16 +75,26 @@ export function counted(count: number, noun: string): string {
   return `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`
 }
 
+/** @returns whether the time since the last yes is over; the first answer is no */
+export function everyMs(intervalMs: number): () => boolean {
+  let lastMs = performance.now()
+  return () => {
+    if (performance.now() - lastMs < intervalMs) return false
+    lastMs = performance.now()
+    return true
+  }
+}
+
 /** Writes a line for each of a list, and how many they are to standard error. */
 export function writeList({ stdout, stderr }: CommandContext, lines: readonly string[], noun: string): void {
   for (const line of lines) stdout.write(`${line}\n`)
   stderr.write(`${counted(lines.length, noun)}\n`)
 }
 
-/** Parses the number of a block in an option. @throws UsageError */
-export function parseBlock(option: string, text = ''): number {
-  if (/^\d{1,15}$/.test(text)) return Number(text)
-  throw new UsageError(`--${option} is "${text}", which is not a block number: use a whole number`)
+/** Parses the whole number in an option. @throws UsageError */
+export function parseWhole(option: string, text = '', from = 0, to = 999_999_999_999_999): number {
+  if (/^\d{1,15}$/.test(text) && Number(text) >= from && Number(text) <= to) return Number(text)
+  throw new UsageError(`--${option} is "${text}": use a whole number from ${from} to ${to}`)
 }
 
 /**
@@ -105,16 +115,15 @@ type ParsedWords = { readonly help: true } | ({ readonly help: false } & Command
 /**
  * Parses the arguments of a command by its declaration.
  *
- * @throws UsageError for an unknown or repeated option, a missing one, too many or too few positionals
+ * @throws UsageError for an unknown option, a missing one, too many or too few positionals
  */
 export function parseWords(command: Command, words: readonly string[]): ParsedWords {
   const { options, positionals: wanted } = readTakes(command)
   const known = Object.fromEntries(
     options.map(({ name, value }) => [name, { type: value === undefined ? 'boolean' : 'string' } as const]),
   )
-  const { values, positionals, tokens } = readWords(words, { ...known, help: { type: 'boolean', short: 'h' } })
+  const { values, positionals } = readWords(words, { ...known, help: { type: 'boolean', short: 'h' } })
   if (values.help === true) return { help: true }
-  refuseRepeats(tokens)
   const missing = options.find(({ name, isOptional }) => !isOptional && values[name] === undefined)
   if (missing !== undefined) throw new UsageError(`--${missing.name} is missing`)
   const absent = wanted.filter(({ isOptional }) => !isOptional)[positionals.length]
@@ -140,7 +149,7 @@ type WordOptions = Record<string, { type: 'boolean' | 'string'; short?: string }
 
 function readWords(words: readonly string[], options: WordOptions) {
   try {
-    return parseArgs({ args: [...words], options, allowPositionals: true, strict: true, tokens: true })
+    return parseArgs({ args: [...words], options, allowPositionals: true })
   } catch (error) {
     throw new UsageError(explainWords((error as Error).message, Object.keys(options)))
   }
@@ -153,14 +162,6 @@ function explainWords(message: string, names: readonly string[]): string {
   const [fault, word = ''] = unknown
   const options = names.map((name) => `--${name}`)
   return `${fault}; ${suggestName(word, options)}`
-}
-
-function refuseRepeats(tokens: readonly { kind: string; name?: string }[]): void {
-  const seen = new Set<string>()
-  for (const { kind, name = '' } of tokens) {
-    if (kind === 'option' && seen.has(name)) throw new UsageError(`--${name} is given twice`)
-    if (kind === 'option') seen.add(name)
-  }
 }
 
 /** The help text of one command. */

@@ -8,8 +8,8 @@ import { openEmbeddedServer } from '../../postgres/embedded/embedded-server.ts'
 import { createDatabase } from '../../postgres/knex.ts'
 import { requireMigratable } from '../../postgres/migrations/applied-migrations.ts'
 import { migrate } from '../../postgres/migrations/migrate.ts'
-import { type CommandContext, EXIT_FAILED, UsageError } from './command.ts'
-import { tellMigration } from './report-migration.ts'
+import { describeWait } from '../../postgres/migrations/migration-report.ts'
+import { type CommandContext, EXIT_FAILED, parseAccountName, UsageError } from './command.ts'
 
 /** The environment variables that configure a command's database. */
 export const STORE_VARIABLES = ['DATABASE_URL', 'DATABASE_PREPARED_STATEMENTS', 'DATA_DIR', 'LOG_LEVEL']
@@ -21,24 +21,42 @@ export const STORE_VARIABLES = ['DATABASE_URL', 'DATABASE_PREPARED_STATEMENTS', 
 export function withStore<T>(context: CommandContext, work: (knex: Knex) => Promise<T>): Promise<T> {
   return withDatabase(context, async (knex) => {
     await requireMigratable(knex)
-    await migrate(knex, { report: tellMigration(context.stderr, () => performance.now()), signal: context.signal })
+    await migrateFor(context, knex)
     return await work(knex)
   })
 }
 
-/** As {@link withStore}, with the account of a name, if there is a name. Where there is no such account, says so on standard error, and fails. */
-export function withAccount<Name extends string | undefined>(
+/** Migrates, and tells a person what it waits for. @returns the steps that ran */
+export function migrateFor({ stderr, signal }: CommandContext, knex: Knex, contract = false): Promise<string[]> {
+  return migrate(knex, { contract, report: (waiting) => stderr.write(`${describeWait(waiting)}\n`), signal })
+}
+
+/**
+ * As {@link withStore}, with the account that an option names. Where there is no such account, says so on standard error, and fails.
+ *
+ * @throws UsageError for what is no name
+ */
+export function withAccount(
   context: CommandContext,
-  name: Name,
-  work: (knex: Knex, account: Name extends string ? Account : undefined) => Promise<number>,
+  option: string | undefined,
+  work: (knex: Knex, account: Account) => Promise<number>,
 ): Promise<number> {
+  const name = parseAccountName(option)
   return withStore(context, async (knex) => {
-    const account = name === undefined ? undefined : await createApiKeyRepository(knex).findAccount(name)
-    if (name === undefined || account !== undefined)
-      return work(knex, account as Name extends string ? Account : undefined)
+    const account = await createApiKeyRepository(knex).findAccount(name)
+    if (account !== undefined) return work(knex, account)
     context.stderr.write(`there is no account "${name}"\n`)
     return EXIT_FAILED
   })
+}
+
+/** As {@link withAccount}, without an account where the option is absent. */
+export function withSomeAccount(
+  context: CommandContext,
+  option: string | undefined,
+  work: (knex: Knex, account?: Account) => Promise<number>,
+): Promise<number> {
+  return option === undefined ? withStore(context, work) : withAccount(context, option, work)
 }
 
 /** As {@link withStore}, without migrating. */

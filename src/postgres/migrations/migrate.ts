@@ -6,10 +6,10 @@ import { distributeNewTables } from '../sharding/distribute.ts'
 import { readCluster } from '../sharding/read-cluster.ts'
 import { liftTimeouts } from '../without-timeouts.ts'
 import { createRecords, findPending, recordStep } from './applied-migrations.ts'
-import { changeIndexes, type ReadRows } from './change-indexes.ts'
+import { changeIndexes } from './change-indexes.ts'
 import { MIGRATIONS } from './list.ts'
 import { buildsIndexes, type IndexMigration, type Migration, type TransactionMigration } from './migration.ts'
-import type { IndexProgress, MigrationReport } from './migration-report.ts'
+import type { MigrationReport } from './migration-report.ts'
 
 export interface MigrateOptions {
   /** Every step of the schema, oldest first; default {@link MIGRATIONS}. */
@@ -53,22 +53,8 @@ export async function migrate(knex: Knex, options: MigrateOptions = {}): Promise
   for (;;) {
     const step = await nextOf(knex, complete)
     if (step === undefined) return ran
-    const done = await tryRepeatedly(isNew ? groupOf(step, complete) : [step], knex, complete)
-    ran.push(...done.map(({ name }) => name))
+    if (await tryRepeatedly(step, knex, complete)) ran.push(step.name)
   }
-}
-
-/** Removes all tables with what they hold. */
-export async function dropSchema(knex: Knex): Promise<void> {
-  await knex.raw('drop schema public cascade')
-  await knex.raw('create schema public')
-}
-
-/** A step and those after it that run in one transaction in a database that nobody uses yet: each alone would ask ten questions first. */
-function groupOf(first: Migration, { migrations = MIGRATIONS }: MigrateOptions): readonly Migration[] {
-  const later = migrations.slice(migrations.indexOf(first))
-  const end = later.findIndex(buildsIndexes)
-  return end === 0 ? [first] : later.slice(0, end < 0 ? undefined : end)
 }
 
 /**
@@ -89,29 +75,18 @@ async function nextOf(knex: Knex, options: MigrateOptions): Promise<Migration | 
   return migrations.find((step) => pending.has(step))
 }
 
-/** @returns the steps that this call ran; none when another process did */
-async function tryRepeatedly(
-  steps: readonly Migration[],
-  knex: Knex,
-  options: MigrateOptions,
-): Promise<readonly Migration[]> {
+/** @returns whether this call ran the step; otherwise another process did */
+async function tryRepeatedly(step: Migration, knex: Knex, options: MigrateOptions): Promise<boolean> {
   const { maxTries = 60, firstPauseMs = 1_000, report, signal } = options
-  const [first] = steps as [Migration]
   for (let tries = 1; ; tries++) {
-    const startedMs = performance.now()
     try {
-      const isDone = buildsIndexes(first)
-        ? await runIndexes(knex, first, options)
-        : await runSteps(knex, steps as readonly TransactionMigration[], options)
-      if (!isDone) return []
-      report?.({ kind: 'RAN', step: steps.map(({ name }) => name).join(', '), ms: performance.now() - startedMs })
-      return steps
+      return await (buildsIndexes(step) ? runIndexes(knex, step, options) : runStep(knex, step, options))
     } catch (error) {
-      if (!isWorthRetrying(error, first)) throw error
-      if (tries >= maxTries) throw new Error(`${first.name} was tried ${tries} times`, { cause: error })
+      if (!isWorthRetrying(error, step)) throw error
+      if (tries >= maxTries) throw new Error(`${step.name} was tried ${tries} times`, { cause: error })
       const pauseMs = Math.min(firstPauseMs * 2 ** (tries - 1), LONGEST_PAUSE_MS)
       const blockers = await findBlockers(knex)
-      report?.({ kind: 'FAILED', step: first.name, error: error as Error, blockers, pauseMs })
+      report?.({ step: step.name, error: error as Error, blockers, pauseMs })
       await sleep(pauseMs, undefined, { signal })
     }
   }
@@ -129,20 +104,18 @@ function isWorthRetrying(error: unknown, step: Migration): boolean {
  * The advisory lock belongs to the transaction, so it is released however the process ends. (Knex's own migrations keep their lock as a
  * row, which a killed process leaves locked.)
  */
-async function runSteps(knex: Knex, steps: readonly TransactionMigration[], options: MigrateOptions): Promise<boolean> {
+async function runStep(knex: Knex, step: TransactionMigration, options: MigrateOptions): Promise<boolean> {
   const work = async (trx: Knex.Transaction) => {
     // waiting for another process, or the work of an old step, may take longer than the timeouts of the role or the pool
     await liftTimeouts(trx)
     await trx.raw('select pg_advisory_xact_lock(?)', [LOCK_KEY])
     await createRecords(trx)
-    if ((await nextOf(trx, options)) !== steps[0]) return false
+    if ((await nextOf(trx, options)) !== step) return false
     // who waits for a strong lock holds up everybody who comes after it
     await trx.raw(`select set_config('lock_timeout', ?, true)`, [`${options.lockTimeoutMs ?? 1_000}ms`])
-    for (const step of steps) {
-      await step.up(trx)
-      await distributeNewTables(trx)
-      await recordStep(trx, step)
-    }
+    await step.up(trx)
+    await distributeNewTables(trx)
+    await recordStep(trx, step)
     return true
   }
   return inTransaction(knex, options.signal, work, NEWEST_ROWS)
@@ -152,29 +125,25 @@ async function runSteps(knex: Knex, steps: readonly TransactionMigration[], opti
 const INDEX_LOCK_KEY = '8602248640120188014'
 const ASK_EVERY_MS = 250
 
-/** The lock belongs to a connection beside the work, which looks at its progress; it is released however the process ends. */
+/** The lock belongs to a connection beside the work; it is released however the process ends. */
 async function runIndexes(knex: Knex, step: IndexMigration, options: MigrateOptions): Promise<boolean> {
-  const { signal, report } = options
+  const { signal } = options
   return withConnection(knex, signal, async (connection) => {
-    const readRows: ReadRows = async <Row>(sql: string, binding: string) =>
-      (await knex.raw<{ rows: Row[] }>(sql, [binding]).connection(connection)).rows
-    const lock = async (ask: string) =>
-      (await readRows<{ done: boolean }>(`select ${ask}(?) as done`, INDEX_LOCK_KEY))[0]
-    while ((await lock('pg_try_advisory_lock'))?.done !== true) await sleep(ASK_EVERY_MS, undefined, { signal })
+    const lock = async () => {
+      const asked = knex.raw<{ rows: [{ done: boolean }] }>('select pg_try_advisory_lock(?) as done', [INDEX_LOCK_KEY])
+      return (await asked.connection(connection)).rows[0].done
+    }
     try {
+      while (!(await lock())) await sleep(ASK_EVERY_MS, undefined, { signal })
       if ((await nextOf(knex, options)) !== step) return false
-      const onProgress = (progress: IndexProgress) => report?.({ kind: 'BUILDING', step: step.name, ...progress })
-      await changeIndexes(step.indexes, { knex, readRows, onProgress, signal })
+      await changeIndexes(knex, step.indexes, signal)
       await inTransaction(knex, signal, async (trx) => {
         await createRecords(trx)
         await recordStep(trx, step)
       })
       return true
     } finally {
-      await lock('pg_advisory_unlock').catch((error: unknown) => {
-        // a connection that still has the lock must not go back to the pool
-        connection.__knex__disposed = error
-      })
+      await connection.end()
     }
   })
 }
