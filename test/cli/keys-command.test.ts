@@ -185,7 +185,6 @@ it.each([
     ['--logo', 'no-such-file.png'],
     ['--logo', 'package.json'],
     ['--logo', 'package-lock.json'],
-    ['--logo', '/dev/zero'],
   ].map((words) => [
     'keys',
     'create',

@@ -1,3 +1,4 @@
+import { given } from '../../domain/collections.ts'
 import { type AuditEntry, listAuditEntries } from '../../store/audit-repository.ts'
 import { type Command, EXIT_GOOD, parseAccountName, writeList } from '../shared/command.ts'
 import { STORE_VARIABLES, withStore } from '../shared/with-store.ts'
@@ -11,7 +12,7 @@ const auditCommand: Command = {
   takes: { '[--account A]': 'only this account' },
   environment: STORE_VARIABLES,
   async run({ options }, context) {
-    const account = options.account === undefined ? undefined : parseAccountName(options.account)
+    const account = given(options.account, parseAccountName)
     const entries = await withStore(context, (knex) => listAuditEntries(knex, { account }))
     writeList(context, entries.map(auditLineOf), 'change')
     return EXIT_GOOD

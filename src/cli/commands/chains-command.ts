@@ -23,7 +23,7 @@ import {
   EXIT_NOT_FOLLOWED,
   EXIT_UNDECIDED,
   isTerminal,
-  parseBlock,
+  parseWhole,
 } from '../shared/command.ts'
 import { chainNamed, chainsOrDemo, findChains, readSetup, requireChains } from '../shared/read-chains.ts'
 import { withDetection } from '../shared/with-detection.ts'
@@ -80,7 +80,7 @@ const chainsRestart: Command = {
   },
   environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
   async run({ positionals: [word = ''], options }, context) {
-    const block = parseBlock('from', options.from)
+    const block = parseWhole('from', options.from)
     const setup = await readSetup(context)
     const { config } = setup
     const chains = requireChains(setup)
@@ -165,9 +165,8 @@ const chainsStatus: Command = {
   },
 }
 
-function showTable(shown: readonly ListedChain[], { stdout, environment }: CommandContext): void {
-  const hasColour = isTerminal(stdout) && (environment['NO_COLOR'] ?? '') === ''
-  for (const line of drawChains(shown, { hasColour, now: new Date() })) stdout.write(`${line}\n`)
+function showTable(shown: readonly ListedChain[], { stdout }: CommandContext): void {
+  for (const line of drawChains(shown, new Date(), stdout)) stdout.write(`${line}\n`)
 }
 
 function showJson(shown: readonly ListedChain[], { stdout }: CommandContext): void {

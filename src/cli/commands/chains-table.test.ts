@@ -1,3 +1,4 @@
+import { Writable } from 'node:stream'
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import type { ListedChain } from '../../detection/report/list-chains.ts'
@@ -58,8 +59,7 @@ const stopped: ListedChain = {
   unmatched: [],
 }
 
-const draw = (style: Partial<Parameters<typeof drawChains>[1]> = {}) =>
-  drawChains([base, stopped], { hasColour: false, now, ...style })
+const draw = (stream?: Writable) => drawChains([base, stopped], now, stream)
 
 describe('the table of chains', () => {
   it('has a line a chain, and below it what there is to say, the most urgent first', () => {
@@ -85,12 +85,12 @@ describe('the table of chains', () => {
 
   it('does not count blocks to the head of a chain that cannot be read', () => {
     const failing = { ...base, state: 'FAILING' as const }
-    expect(drawChains([failing], { hasColour: false, now })[1]).toMatch(/^BASE {3}failing {2}36 s {2}21000000/)
+    expect(drawChains([failing], now)[1]).toMatch(/^BASE {3}failing {2}36 s {2}21000000/)
   })
 
   it('says of a suspect that it is asked last', () => {
     const suspects = [{ host: 'base.example.com', reason: 'its block 318 is another', at: '2026-03-01T11:00:00Z' }]
-    const [, , suspect, , node] = drawChains([{ ...base, suspects }], { hasColour: false, now })
+    const [, , suspect, , node] = drawChains([{ ...base, suspects }], now)
     expect(suspect).toBe('  suspect base.example.com: its block 318 is another')
     expect(node).toMatch(/com: asked last · /)
   })
@@ -99,7 +99,7 @@ describe('the table of chains', () => {
     const [node] = base.nodes
     const pausedUntilMs = Date.parse('2026-03-02T00:00:00Z')
     const waiting = { ...base, nodes: node === undefined ? [] : [{ ...node, budgetLeft: 0, pausedUntilMs, calls: {} }] }
-    const lines = drawChains([waiting], { hasColour: false, now })
+    const lines = drawChains([waiting], now)
     expect(lines[3]).toBe(
       '  base.example.com: daily budget used up, waits until 00:00 UTC (12 h 0 min) · 0 calls · learned 25 requests/s · 1 block a call',
     )
@@ -107,7 +107,7 @@ describe('the table of chains', () => {
 
   it('has no control characters without colour', () => {
     expect(draw().join('')).not.toMatch(/\p{Cc}/u)
-    const coloured = draw({ hasColour: true })
+    const coloured = draw(Object.assign(new Writable(), { isTTY: true }))
     expect(coloured.join('')).toContain('\x1b[31m')
     expect(coloured.map((line) => stripVTControlCharacters(line))).toEqual(draw())
   })

@@ -1,14 +1,9 @@
+import type { Writable } from 'node:stream'
 import { styleText } from 'node:util'
 import { describeDuration, describeRate } from '../../detection/backfill/backfill-progress.ts'
 import type { ChainState, ListedChain } from '../../detection/report/list-chains.ts'
 import type { NodeReport } from '../../detection/sql/chain-reports-repository.ts'
 import { counted } from '../shared/command.ts'
-
-/** How `chains status` is drawn. */
-export interface TableStyle {
-  readonly hasColour: boolean
-  readonly now: Date
-}
 
 type Colour = 'green' | 'yellow' | 'red' | 'dim' | 'bold'
 
@@ -26,8 +21,8 @@ const stateWords: Readonly<Record<ChainState, readonly [word: string, colour: Co
   NOT_FOLLOWED: ['not followed', 'red'],
 }
 
-/** Draws the chains as a table: a line for each, and below it what there is to say. */
-export function drawChains(chains: readonly ListedChain[], { hasColour, now }: TableStyle): string[] {
+/** Draws the chains as a table: a line for each, and below it what there is to say. @param stream - for whose colours; without it there are none */
+export function drawChains(chains: readonly ListedChain[], now: Date, stream?: Writable): string[] {
   const rows = [HEADINGS, ...chains.map(cellsOf)]
   const widths = HEADINGS.map((_, column) => Math.max(...rows.map((cells) => cells[column]?.length ?? 0)))
   const [headings = '', ...lines] = rows.map((cells) => joinCells(cells, widths))
@@ -36,7 +31,7 @@ export function drawChains(chains: readonly ListedChain[], { hasColour, now }: T
     ...detailsOf(chain, now).map(({ text, colour }) => ({ text: `  ${text}`, colour })),
   ])
   return [{ text: headings, colour: 'bold' } as const, ...drawn].map(({ text, colour }) =>
-    hasColour && colour !== undefined ? styleText(colour, text, { validateStream: false }) : text,
+    stream === undefined || colour === undefined ? text : styleText(colour, text, { stream }),
   )
 }
 

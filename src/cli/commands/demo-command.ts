@@ -2,7 +2,7 @@ import type { Address } from 'viem'
 import type { RunningDemo } from '../../../demo/running-demo.ts'
 import type { Say } from '../../../demo/show/show-payments.ts'
 import { readStoreConfig } from '../../config.ts'
-import { type Command, type CommandContext, EXIT_GOOD, UsageError } from '../shared/command.ts'
+import { type Command, type CommandContext, EXIT_GOOD, parseWhole, UsageError } from '../shared/command.ts'
 
 /** `demo pay`: one line a fact, columns separated by tabs. */
 const demoPay: Command = {
@@ -53,10 +53,9 @@ const demoFund: Command = {
   async run({ positionals: [address = ''], options: { coins = '10' } }, context) {
     if (!/^0x[0-9a-f]{40}$/i.test(address))
       throw new UsageError(`"${address}" is not an address: use 0x and 40 hexadecimal digits`)
-    if (!/^\d{1,6}$/.test(coins)) throw new UsageError(`--coins is "${coins}": use a whole number below 1,000,000`)
+    const terms = { address: address as Address, coins: BigInt(parseWhole('coins', coins, 0, 999_999)) }
     const demo = await findDemo(context)
     const { fundAddress } = await import('../../../demo/show/fund-address.ts')
-    const terms = { address: address as Address, coins: BigInt(coins) }
     await fundAddress(demo, terms, { say: sayTo(context), signal: context.signal })
     return EXIT_GOOD
   },

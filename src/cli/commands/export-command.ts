@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createWriteStream } from 'node:fs'
-import { lstat, open, rename, rm } from 'node:fs/promises'
-import { dirname, resolve } from 'node:path'
+import { lstat, rename, rm } from 'node:fs/promises'
+import { resolve } from 'node:path'
 import type { Writable } from 'node:stream'
 import { finished } from 'node:stream/promises'
 import type { Knex } from 'knex'
@@ -16,7 +16,6 @@ import {
   type CommandInput,
   counted,
   EXIT_GOOD,
-  parseAccountName,
   UsageError,
   writeFully,
 } from '../shared/command.ts'
@@ -53,10 +52,9 @@ export const commands: readonly Command[] = [
 ]
 
 async function runExport(thing: string, exportRows: ExportRows, { options }: CommandInput, context: CommandContext) {
-  const name = parseAccountName(options.account)
   const target = options.output === undefined ? undefined : resolve(context.workingFolder, options.output)
   if (target !== undefined) await refuseOtherThanFile(target)
-  return withAccount(context, name, async (knex, account) => {
+  return withAccount(context, options.account, async (knex, account) => {
     let count = 0
     const writeAll = (out: Writable) =>
       exportRows({ knex, accountId: account.id, signal: context.signal }, async (lines) => {
@@ -96,30 +94,9 @@ async function replaceFile(target: string, write: (out: Writable) => Promise<voi
     stream.end()
     await finished(stream)
     await rename(part, target)
-    await syncFolder(dirname(target))
   } catch (error) {
     stream.destroy()
     await rm(part, { force: true })
-    throw explainFullDisk(error, target)
+    throw new Error(`${target} was not written`, { cause: error })
   }
-}
-
-/** Makes the new name last through a power cut. */
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r')
-  try {
-    await folder.sync()
-  } finally {
-    await folder.close()
-  }
-}
-
-const FULL = new Set(['ENOSPC', 'EDQUOT', 'EFBIG'])
-
-function explainFullDisk(error: unknown, target: string): unknown {
-  const { code } = error as NodeJS.ErrnoException
-  if (!FULL.has(code ?? '')) return error
-  return new Error(`${target} was not written: the disk is full. Free some space, or name a file on another disk`, {
-    cause: error,
-  })
 }

@@ -1,9 +1,8 @@
-import { createReadStream } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { PUBLISHABLE_CALLS_PER_MINUTE, stateOf } from '../../auth/find-key-in-force.ts'
 import { createKeys, type IssuedApiKey, type Keys } from '../../auth/manage-keys.ts'
 import { isOperators, isScope, scopes } from '../../auth/rules/api-key.ts'
 import { DEFAULT_CALLS_PER_MINUTE } from '../../auth/rules/key-terms.ts'
-import { MAX_LOGO_BYTES } from '../../auth/rules/shop.ts'
 import { type ApiKeyRepository, createApiKeyRepository, type StoredApiKey } from '../../auth/sql/api-key-repository.ts'
 import { given } from '../../domain/collections.ts'
 import { readDatabaseTime } from '../../postgres/database-clock.ts'
@@ -92,7 +91,7 @@ const keysList: Command = {
   takes: { '[--account A]': 'only this account' },
   environment: STORE_VARIABLES,
   async run({ options }, context) {
-    const name = options.account === undefined ? undefined : parseAccountName(options.account)
+    const name = given(options.account, parseAccountName)
     const lines = await withKeys(context, async (_, { repository, now }) =>
       (await repository.list(name)).map((key) => lineOf(key, now)),
     )
@@ -129,7 +128,7 @@ const keysRevoke: Command = {
 export const commands: readonly Command[] = [keysCreate, keysRotate, keysList, keysRevoke]
 
 async function revokeOthers(keptIds: readonly string[], owner: string | undefined, context: CommandContext) {
-  const accountName = owner === undefined ? undefined : parseAccountName(owner)
+  const accountName = given(owner, parseAccountName)
   const result = await withKeys(context, async (_, { repository, now: at }) => ({
     ...(await repository.revokeOthers({ keptIds, accountName, change: { actor: context.actor, at } })),
     at,
@@ -236,20 +235,10 @@ export function expiryOf(text: string, now: Date): string {
 }
 
 /** Reads the file of a logo. @throws UsageError */
-async function readLogo(file: string): Promise<Buffer> {
-  try {
-    return await readStart(file, MAX_LOGO_BYTES + 1)
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    throw new UsageError(`--logo "${file}" cannot be read: ${code ?? message}`)
-  }
-}
-
-/** Reads no more of a file than so many bytes: a device has no end, and its size says nothing. */
-async function readStart(path: string, bytes: number): Promise<Buffer> {
-  const chunks: Buffer[] = []
-  for await (const chunk of createReadStream(path, { end: bytes - 1 })) chunks.push(chunk as Buffer)
-  return Buffer.concat(chunks)
+function readLogo(file: string): Promise<Buffer> {
+  return readFile(file).catch(({ message }: Error) => {
+    throw new UsageError(`--logo "${file}" cannot be read: ${message}`)
+  })
 }
 
 function durationOf(text: string): number | undefined {

@@ -13,27 +13,21 @@ import { explainUnmatched } from '../../detection/report/explain-unmatched.ts'
 import { type ListedUnmatched, listUnmatched } from '../../detection/sql/unmatched-repository.ts'
 import { type Address, formatAddress } from '../../domain/address.ts'
 import { caip2Of } from '../../domain/chain.ts'
+import { given } from '../../domain/collections.ts'
 import { type ParsedMoment, parseDateBound } from '../../domain/date-bound.ts'
 import type { Hex } from '../../domain/hex.ts'
 import { suggestName } from '../../domain/nearest.ts'
 import type { DateRange } from '../../domain/require-input.ts'
 import { createLogger } from '../../observability/create-logger.ts'
-import {
-  type Command,
-  type CommandInput,
-  EXIT_GOOD,
-  parseAccountName,
-  UsageError,
-  writeList,
-} from '../shared/command.ts'
+import { type Command, type CommandInput, EXIT_GOOD, parseWhole, UsageError, writeList } from '../shared/command.ts'
 import { chainNamed, chainsOrDemo, findChains, readSetup } from '../shared/read-chains.ts'
 import { withDetection } from '../shared/with-detection.ts'
-import { STORE_VARIABLES, withAccount } from '../shared/with-store.ts'
+import { STORE_VARIABLES, withAccount, withSomeAccount } from '../shared/with-store.ts'
 
-const DEFAULT_LIMIT = 100
+const DEFAULT_LIMIT = '100'
 const MAX_LIMIT = 100_000
-const MAX_REASON_LENGTH = 500
 const MAX_INDEX = 999_999_999
+const MAX_REASON_LENGTH = 500
 
 /** `unmatched list`: one line an event, columns separated by tabs. */
 const unmatchedList: Command = {
@@ -56,12 +50,11 @@ const unmatchedList: Command = {
   },
   environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
   async run({ options }, context) {
-    const name = options.account === undefined ? undefined : parseAccountName(options.account)
-    const reason = options.reason === undefined ? undefined : parseReason(options.reason)
-    const limit = options.limit === undefined ? DEFAULT_LIMIT : parseCount('limit', options.limit, MAX_LIMIT)
+    const reason = given(options.reason, parseReason)
+    const limit = parseWhole('limit', options.limit ?? DEFAULT_LIMIT, 0, MAX_LIMIT)
     const times = parseTimes(options)
     const txHashes = options.tx === undefined ? undefined : [parseHash(options.tx)]
-    const eventIndex = options.event === undefined ? undefined : parseCount('event', options.event, MAX_INDEX)
+    const eventIndex = given(options.event, (text) => parseWhole('event', text, 0, MAX_INDEX))
     const isJson = options['json'] !== undefined
     const isExplained = options['explain'] !== undefined
     if (isJson && isExplained) throw new UsageError('--json has the explanations: leave out --explain')
@@ -72,7 +65,7 @@ const unmatchedList: Command = {
     const chainId = chains && options.chain && caip2Of(chainNamed(chains, options.chain).chainId)
     const textLines = isExplained ? explanationOf : lineOf
     const lineOfEvent = isJson && chains !== undefined ? jsonLines(createTokenDirectory(chains.configured)) : textLines
-    return withAccount(context, name, async (knex, account) => {
+    return withSomeAccount(context, options.account, async (knex, account) => {
       const filter = {
         accountIds: account && [account.id],
         chainIds: chainId ? [chainId] : undefined,
@@ -106,12 +99,11 @@ const unmatchedAccept: Command = {
   },
   environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
   async run({ options }, context) {
-    const { as: kind, undo } = options
+    const { as: kind, undo, account: name = '' } = options
     if ((kind === undefined) === (undo === undefined)) throw new UsageError('give either --as or --undo')
     const as = kind === undefined ? undefined : parseKind(kind)
-    const name = parseAccountName(options.account)
     const txHash = parseHash(options.tx)
-    const eventIndex = parseCount('event', options.event, Number.MAX_SAFE_INTEGER)
+    const eventIndex = parseWhole('event', options.event, 0, MAX_INDEX)
     const note = parseNote(options.reason)
     const setup = await readSetup(context)
     const chains = await findChains(setup, context)
@@ -126,7 +118,7 @@ const unmatchedAccept: Command = {
           : detection.accept(network, { ...decision, as }, signal),
       )
       const done = as === undefined ? 'no longer accepted' : `accepted as a ${as.toLowerCase()}`
-      stderr.write(`event ${eventIndex} of ${txHash} on ${network} is ${done} for ${name}\n`)
+      stderr.write(`event ${eventIndex} of ${txHash} on ${network} is ${done} for ${account.name}\n`)
       return EXIT_GOOD
     })
   },
@@ -194,12 +186,6 @@ function parseKind(text: string): AcceptedAs {
 function parseHash(text = ''): Hex {
   if (/^0x[0-9a-f]{64}$/i.test(text)) return text.toLowerCase() as Hex
   throw new UsageError(`--tx is "${text}", which is not a transaction hash: use 0x and 64 hexadecimal digits`)
-}
-
-function parseCount(name: string, text = '', max: number): number {
-  const count = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
-  if (count <= max) return count
-  throw new UsageError(`--${name} is "${text}": use a whole number of at most ${Math.min(max, 999_999_999)}`)
 }
 
 function parseNote(text = ''): string {

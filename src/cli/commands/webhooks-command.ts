@@ -17,7 +17,6 @@ import {
   type CommandInput,
   EXIT_FAILED,
   EXIT_GOOD,
-  parseAccountName,
   UsageError,
   writeList,
 } from '../shared/command.ts'
@@ -47,11 +46,10 @@ function webhooksCommand(name: string, act: Act, more: Pick<Command, 'summary' |
     environment,
     ...more,
     async run(input, context) {
-      const named = parseAccountName(input.options.account)
       const chains = await readChainsToWrite(context)
       const { webhooksAllowPrivate, logLevel } = (await readSetup(context)).config
       const logger = createLogger({ level: logLevel, stream: context.stderr })
-      return withAccount(context, named, async (knex, found) => {
+      return withAccount(context, input.options.account, async (knex, found) => {
         const service = await composeService({ knex, chains, logger, now: () => new Date(), webhooksAllowPrivate })
         const work = { webhooks: service.webhooks.service, found, service, secretKey: service.webhooks.master }
         return asUsage(act(work, input, context))
