@@ -190,7 +190,7 @@ export function readConfig(
     webhooksAllowPrivate: readSwitch(sent, 'WEBHOOK_ALLOW_PRIVATE', chains.kind === 'DEMO'),
     chains,
   }
-  // What is wrong for metrics and for traces is told once.
+  // Metrics and traces may share what is wrong.
   return { config, faults: [...new Set(faults)] }
 }
 

@@ -21,9 +21,10 @@ const namedIn = (kind: string) =>
 it('ARCHITECTURE.md names every table of the schema once, and those of accounts are sharded', () => {
   const ofAccounts = namedIn('sharded by account')
   const all = [...ofAccounts, ...namedIn('directories'), ...namedIn('local')]
-  expect(all.toSorted()).toEqual([...tables.keys(), 'schema_steps'].toSorted())
+  expect(new Set(all)).toEqual(new Set([...tables.keys(), 'schema_steps']))
+  expect(all).toHaveLength(tables.size + 1)
   const sharded = SHARDED_TABLES.filter(({ column }) => column === 'account_id').map(({ name }) => name)
-  expect(sharded.toSorted()).toEqual(ofAccounts.toSorted())
+  expect(new Set(sharded)).toEqual(new Set(ofAccounts))
 })
 
 describe.each(SHARDED_TABLES)('$name can be sharded by $column', ({ name, column }) => {
