@@ -8,6 +8,7 @@ import { createRequire } from 'node:module'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { NotInstalledError } from '../../src/errors/not-installed-error.ts'
 import { createRpc } from './rpc.ts'
 
 /** Ends the node with this process where there is no `setpriv`. */
@@ -65,14 +66,11 @@ export interface AnvilExit {
 export class AnvilStartError extends Error {
   /** Whether the state to continue cannot be parsed, so that only a new chain can start. */
   readonly stateUnreadable: boolean
-  /** Whether the installation lacks its binary, which another start does not change. */
-  readonly isNotInstalled: boolean
 
-  constructor(message: string, { stateUnreadable = false, isNotInstalled = false } = {}) {
+  constructor(message: string, { stateUnreadable = false } = {}) {
     super(message)
     this.name = 'AnvilStartError'
     this.stateUnreadable = stateUnreadable
-    this.isNotInstalled = isNotInstalled
   }
 }
 
@@ -129,7 +127,7 @@ function spawnAnvil(options: AnvilOptions): ChildProcess {
 /**
  * The package with anvil for a machine; npm installs the one that fits.
  *
- * @throws AnvilStartError where there is none
+ * @throws NotInstalledError where there is none
  */
 export function anvilPackage(platform: string = process.platform, arch: string = process.arch): string {
   const cpu = new Map([
@@ -141,11 +139,10 @@ export function anvilPackage(platform: string = process.platform, arch: string =
   throw notInstalled('which is published for Linux and macOS on x64 and arm64')
 }
 
-function notInstalled(why: string): AnvilStartError {
-  return new AnvilStartError(
+function notInstalled(why: string): NotInstalledError {
+  return new NotInstalledError(
     `there is no chain for the demo on ${process.platform}-${process.arch}: its node comes with an optional package, ${why}. ` +
       'Set DATABASE_URL and CHAINS_FILE to use chains of your own.',
-    { isNotInstalled: true },
   )
 }
 

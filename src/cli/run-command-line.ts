@@ -1,6 +1,7 @@
 import { hostname, userInfo } from 'node:os'
 import { ConfigError } from '../config.ts'
 import { listNames, suggestName } from '../domain/nearest.ts'
+import { NotInstalledError } from '../errors/not-installed-error.ts'
 import {
   type Command,
   type CommandContext,
@@ -45,7 +46,7 @@ export async function runCommandLine(
       return EXIT_USAGE
     }
     context.stderr.write(`waybill ${command.path.join(' ')}: ${await explain(error)}\n`)
-    return isNotInstalled(error) ? EXIT_USAGE : (command.exitWhenThrown ?? EXIT_FAILED)
+    return error instanceof NotInstalledError ? EXIT_USAGE : (command.exitWhenThrown ?? EXIT_FAILED)
   }
 }
 
@@ -58,12 +59,7 @@ async function logFault(error: unknown, { stderr }: CommandContext): Promise<num
     return EXIT_USAGE
   }
   logger.fatal({ reason: await explain(error) }, 'the process ends')
-  return isNotInstalled(error) ? EXIT_USAGE : EXIT_FAILED
-}
-
-/** Of a program that comes as an optional package of npm. */
-function isNotInstalled(error: unknown): boolean {
-  return error instanceof Error && 'isNotInstalled' in error && error.isNotInstalled === true
+  return error instanceof NotInstalledError ? EXIT_USAGE : EXIT_FAILED
 }
 
 function findCommand(commands: readonly Command[], words: readonly string[]): Command | undefined {

@@ -1,6 +1,7 @@
 import { readAll } from '../errors/gather-errors.ts'
 import { waybillError } from '../errors/waybill-error.ts'
 import { type Address, type AddressFamily, addressFamily, isZeroAddress, parseAddress } from './address.ts'
+import { given } from './collections.ts'
 import { type ParsedMoment, parseDateBound } from './date-bound.ts'
 import { compareDecimals, type Decimal, explainAboveMaximum, parseDecimal, rescale } from './decimal.ts'
 import { parseTxHash } from './hex.ts'
@@ -262,15 +263,19 @@ export interface DateRange {
 /**
  * Reads the fields `fromDate` and `toDate` of a filter.
  *
+ * @param names - what they are named for the caller
  * @throws WaybillError INVALID_DATE, INVALID_RANGE
  */
-export function requireDateRange(input: { readonly [K in keyof DateRange]?: string | undefined }): DateRange {
+export function requireDateRange(
+  { fromDate, toDate }: { readonly [K in keyof DateRange]?: string | undefined },
+  names = { fromDate: 'fromDate', toDate: 'toDate' },
+): DateRange {
   const { from, to } = readAll({
-    from: () => (input.fromDate === undefined ? undefined : requireDate('fromDate', input.fromDate)),
-    to: () => (input.toDate === undefined ? undefined : requireDate('toDate', input.toDate)),
+    from: () => given(fromDate, (text) => requireDate(names.fromDate, text)),
+    to: () => given(toDate, (text) => requireDate(names.toDate, text)),
   })
   if (from !== undefined && to !== undefined && from.atMs > to.lastMs) {
-    const bounds = { field: 'fromDate', value: input.fromDate ?? '', other: 'toDate', otherValue: input.toDate ?? '' }
+    const bounds = { field: names.fromDate, value: fromDate ?? '', other: names.toDate, otherValue: toDate ?? '' }
     throw waybillError('INVALID_RANGE', bounds)
   }
   return { fromDate: from?.firstMs, toDate: to?.lastMs }

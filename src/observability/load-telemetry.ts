@@ -1,4 +1,5 @@
 import type { Telemetry } from '../domain/telemetry/telemetry.ts'
+import { importOptional } from '../errors/not-installed-error.ts'
 import { startMetricsServer } from './metrics-server.ts'
 import type { Sampling } from './open-telemetry-tracer.ts'
 
@@ -10,11 +11,6 @@ export interface TelemetryOptions {
   readonly pushMetricsEveryMs?: number | undefined
   /** Undefined: nothing is traced. */
   readonly traces: Sampling | undefined
-}
-
-/** A package that the configuration needs is not installed. */
-export class PackageMissingError extends Error {
-  override readonly name = 'PackageMissingError'
 }
 
 /** What the parts of the process report to. */
@@ -29,14 +25,14 @@ export interface LoadedTelemetry {
 /**
  * Loads what exports metrics and traces, if the configuration asks for them, and answers on the port of metrics.
  *
- * @throws PackageMissingError; Error of node:net if the port is not free
+ * @throws NotInstalledError; Error of node:net if the port is not free
  */
 export async function loadTelemetry(options: TelemetryOptions): Promise<LoadedTelemetry> {
   const { host, metricsPort: port, pushMetricsEveryMs: everyMs, traces } = options
-  const tracing = traces && (await load(OTLP, () => import('./open-telemetry-tracer.ts')))
-  const pushing = everyMs === undefined ? undefined : await load(OTLP, () => import('./push-metrics.ts'))
+  const tracing = traces && (await importOptional(OTLP, () => import('./open-telemetry-tracer.ts')))
+  const pushing = everyMs === undefined ? undefined : await importOptional(OTLP, () => import('./push-metrics.ts'))
   const isMeasured = port !== undefined || everyMs !== undefined
-  const measuring = isMeasured ? await load('METRICS_PORT', () => import('./prometheus-meter.ts')) : undefined
+  const measuring = isMeasured ? await importOptional('METRICS_PORT', () => import('./prometheus-meter.ts')) : undefined
   const exported = measuring?.createPrometheusMeter()
   const server = exported && port !== undefined ? await startMetricsServer({ ...exported, host, port }) : undefined
   const pushed = exported && pushing?.pushMetrics(everyMs ?? 0, exported.read)
@@ -51,18 +47,3 @@ export async function loadTelemetry(options: TelemetryOptions): Promise<LoadedTe
 }
 
 const OTLP = 'OTEL_EXPORTER_OTLP_ENDPOINT'
-
-/** Imports a module with the packages that it needs. @param variable - what asks for it */
-async function load<T>(variable: string, module: () => Promise<T>): Promise<T> {
-  try {
-    return await module()
-  } catch (cause) {
-    const { code, message } = cause as NodeJS.ErrnoException
-    if (code !== 'ERR_MODULE_NOT_FOUND') throw cause
-    const [, name = 'it needs'] = /package '([^']+)'/.exec(message) ?? []
-    throw new PackageMissingError(
-      `${variable} is set and the package ${name} is not installed: run npm ci, or unset it`,
-      { cause },
-    )
-  }
-}

@@ -292,7 +292,7 @@ describe('the command', () => {
     const { code, stderr } = await runWaybill(['mcp', ...url], environment)
     expect([code, stderr]).toEqual([
       2,
-      expect.stringContaining('server is not installed: run npm ci with optional packages'),
+      expect.stringContaining('server, which is not installed: run npm ci with optional packages'),
     ])
   })
 

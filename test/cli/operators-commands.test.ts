@@ -229,11 +229,11 @@ describe('unmatched list', () => {
   })
 
   it.each([
-    [['--since', 'yesterday'], '--since is "yesterday": it is not in the form of RFC 3339; use a day'],
+    [['--since', 'yesterday'], '--since: "yesterday" is not a valid date: it is not in the form of RFC 3339'],
     [['--since', '2026-02-30'], 'there is no such day'],
     [['--until', '2026-03-01T12:00:00'], 'it has no offset'],
-    [['--since', '2026-03-02', '--until', '2026-03-01'], '--since "2026-03-02" is after --until "2026-03-01"'],
-    [['--since', ''], '--since is ""'],
+    [['--since', '2026-03-02', '--until', '2026-03-01'], '--since "2026-03-02" lies beyond --until "2026-03-01"'],
+    [['--since', ''], '--since: "" is not'],
     [['--reason', 'RATE'], '--reason is "RATE", which is not a reason'],
     [['--json=yes'], 'does not take an argument'],
   ])('%j is wrong usage', async (words, says) => {

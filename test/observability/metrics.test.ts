@@ -189,10 +189,10 @@ describe('without the packages', () => {
   const settings = { NODE_OPTIONS, CHAINS_FILE: 'none', DATABASE_URL: 'postgres://127.0.0.1:1/none', PORT: '0' }
 
   it.each([
-    [{ METRICS_PORT: '0' }, 'METRICS_PORT is set and the package prom-client is not installed'],
+    [{ METRICS_PORT: '0' }, 'METRICS_PORT needs the package prom-client, which is not installed'],
     [
       { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' },
-      /OTEL_EXPORTER_OTLP_ENDPOINT is set and the package @opentelemetry\/[\w-]+ is not installed/,
+      /OTEL_EXPORTER_OTLP_ENDPOINT needs the package @opentelemetry\/[\w-]+, which is not installed/,
     ],
   ])('ends a start with %o with exit code 2', async (environment, says) => {
     const { code, stderr } = await runWaybill(['serve'], { ...settings, ...environment })

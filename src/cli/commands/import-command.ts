@@ -85,7 +85,7 @@ async function runImport(
       const { signal, stderr } = context
       const progress = reportImport(stderr, performance.now.bind(performance))
       const toContinue = 'the counted lines are stored; run the command again to continue'
-      const onBatch: typeof progress.onBatch = (soFar, bad) => progress.onBatch(soFar, bad)
+      const onBatch = (soFar: ImportCounts, bad: readonly BadLine[]) => progress.onBatch(soFar, bad)
       const importing = importLines(source, makeTarget(knex, of), { signal, onBatch })
       const counts = await importing.catch(async (error: unknown) => {
         await progress.end(`failed: ${toContinue}`)

@@ -1,6 +1,7 @@
 import { finished } from 'node:stream/promises'
 import type { CallToolRequestParams } from '@modelcontextprotocol/server'
 import packageFile from '../../../package.json' with { type: 'json' }
+import { importOptional } from '../../errors/not-installed-error.ts'
 import { callTool, listTools, UNTRUSTED } from '../mcp/tools.ts'
 import { type Command, type CommandContext, type CommandInput, EXIT_GOOD } from '../shared/command.ts'
 import { CallError, openService, SERVICE_OPTIONS, type ServiceCaller } from '../shared/service-caller.ts'
@@ -54,12 +55,7 @@ async function answer(service: ServiceCaller, params: CallToolRequestParams, sig
 }
 
 /** Loaded only here: nothing else of the program needs it. */
-async function loadPackage() {
-  try {
-    return await Promise.all([import('@modelcontextprotocol/server'), import('@modelcontextprotocol/server/stdio')])
-  } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw cause
-    const message = 'the package @modelcontextprotocol/server is not installed: run npm ci with optional packages'
-    throw Object.assign(new Error(message), { isNotInstalled: true })
-  }
-}
+const loadPackage = () =>
+  importOptional('mcp', () =>
+    Promise.all([import('@modelcontextprotocol/server'), import('@modelcontextprotocol/server/stdio')]),
+  )

@@ -14,15 +14,14 @@ import { type ListedUnmatched, listUnmatched } from '../../detection/sql/unmatch
 import { type Address, formatAddress } from '../../domain/address.ts'
 import { caip2Of } from '../../domain/chain.ts'
 import { given } from '../../domain/collections.ts'
-import { type ParsedMoment, parseDateBound } from '../../domain/date-bound.ts'
 import type { Hex } from '../../domain/hex.ts'
 import { suggestName } from '../../domain/nearest.ts'
-import type { DateRange } from '../../domain/require-input.ts'
+import { requireDateRange } from '../../domain/require-input.ts'
 import { createLogger } from '../../observability/create-logger.ts'
-import { type Command, type CommandInput, EXIT_GOOD, parseWhole, UsageError, writeList } from '../shared/command.ts'
+import { type Command, EXIT_GOOD, parseWhole, UsageError, writeList } from '../shared/command.ts'
 import { chainNamed, chainsOrDemo, findChains, readSetup } from '../shared/read-chains.ts'
 import { withDetection } from '../shared/with-detection.ts'
-import { STORE_VARIABLES, withAccount, withSomeAccount } from '../shared/with-store.ts'
+import { asUsage, STORE_VARIABLES, withAccount, withSomeAccount } from '../shared/with-store.ts'
 
 const DEFAULT_LIMIT = '100'
 const MAX_LIMIT = 100_000
@@ -52,7 +51,9 @@ const unmatchedList: Command = {
   async run({ options }, context) {
     const reason = given(options.reason, parseReason)
     const limit = parseWhole('limit', options.limit ?? DEFAULT_LIMIT, 0, MAX_LIMIT)
-    const times = parseTimes(options)
+    const { since: fromDate, until: toDate } = options
+    const range = async () => requireDateRange({ fromDate, toDate }, { fromDate: '--since', toDate: '--until' })
+    const times = await asUsage(range())
     const txHashes = options.tx === undefined ? undefined : [parseHash(options.tx)]
     const eventIndex = given(options.event, (text) => parseWhole('event', text, 0, MAX_INDEX))
     const isJson = options['json'] !== undefined
@@ -125,24 +126,6 @@ const unmatchedAccept: Command = {
 }
 
 export const commands: readonly Command[] = [unmatchedList, unmatchedAccept]
-
-/** The bounds of time, in milliseconds since 1970. @throws UsageError */
-function parseTimes({ since, until }: CommandInput['options']): DateRange {
-  const [from, to] = [parseTime('since', since), parseTime('until', until)]
-  if (from !== undefined && to !== undefined && from.atMs > to.lastMs) {
-    throw new UsageError(`--since "${since}" is after --until "${until}"`)
-  }
-  return { fromDate: from?.firstMs, toDate: to?.lastMs }
-}
-
-function parseTime(name: string, text: string | undefined): ParsedMoment | undefined {
-  if (text === undefined) return undefined
-  const parsed = parseDateBound(text)
-  if (parsed.ok) return parsed
-  throw new UsageError(
-    `--${name} is "${text}": ${parsed.detail}; use a day such as 2026-03-01, or a time such as 2026-03-01T12:00:00Z`,
-  )
-}
 
 function jsonLines(tokens: TokenDirectory): (event: ListedUnmatched) => string {
   const explain = ({ reason, event }: ListedUnmatched) => explainUnmatched(reason, event)

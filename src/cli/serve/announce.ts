@@ -1,8 +1,8 @@
 import packageFile from '../../../package.json' with { type: 'json' }
-import { type Config, ConfigError } from '../../config.ts'
+import type { Config } from '../../config.ts'
 import type { Logger } from '../../domain/logger.ts'
 import type { Telemetry } from '../../domain/telemetry/telemetry.ts'
-import { type LoadedTelemetry, loadTelemetry, PackageMissingError } from '../../observability/load-telemetry.ts'
+import { type LoadedTelemetry, loadTelemetry } from '../../observability/load-telemetry.ts'
 import { placeOf } from '../../postgres/check-database.ts'
 import { naming } from './listen.ts'
 
@@ -18,13 +18,10 @@ export function announceStart(config: Config, logger: Logger): void {
   logger.info({ release: packageFile.version, node, pid, configuration: withoutSecrets(config) }, 'starting')
 }
 
-/** Loads what exports metrics and traces. @throws ConfigError for a package that is missing; Error that names the port */
+/** Loads what exports metrics and traces. @throws NotInstalledError; Error that names the port */
 export async function openTelemetry(config: Config, logger: Logger): Promise<LoadedTelemetry> {
   const { host, metricsPort = 0 } = config
-  const load = () => naming('METRICS_PORT', host, metricsPort, () => loadTelemetry(config))
-  const loaded = await load().catch((error: unknown) => {
-    throw error instanceof PackageMissingError ? new ConfigError([error.message]) : error
-  })
+  const loaded = await naming('METRICS_PORT', host, metricsPort, () => loadTelemetry(config))
   const { metricsUrl, telemetry } = loaded
   if (metricsUrl !== undefined) logger.info({ url: metricsUrl }, 'metrics are read here')
   const labels = { release: packageFile.version, node: process.version }

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { link, mkdir, readFile, readlink, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { basename, dirname, join, resolve } from 'node:path'
+import { NotInstalledError } from '../../errors/not-installed-error.ts'
 
 /** The files of the embedded server: everything is below DATA_DIR/pg. */
 export interface ServerFolder {
@@ -52,7 +53,7 @@ const LOADERS: Record<string, string> = {
 /**
  * Finds the PostgreSQL programs for this machine.
  *
- * @throws EmbeddedServerError NOT_INSTALLED on another system, with musl, or after an install without optional dependencies
+ * @throws NotInstalledError on another system, with musl, or after an install without optional dependencies
  */
 export async function findBinaries(platform: string = process.platform, arch: string = process.arch) {
   const loader = LOADERS[arch]
@@ -84,9 +85,9 @@ function packageFolder(name: string): string {
   }
 }
 
-function unsupported(why: string, cause?: unknown): EmbeddedServerError {
+function unsupported(why: string, cause?: unknown): NotInstalledError {
   const message = `The embedded PostgreSQL cannot run here: ${why}. Set DATABASE_URL to a PostgreSQL of your own.`
-  return new EmbeddedServerError('NOT_INSTALLED', message, { cause })
+  return new NotInstalledError(message, { cause })
 }
 
 /** The links between libraries, which the package leaves to its install script. */
@@ -154,12 +155,11 @@ export async function dataOwner(folder: ServerFolder): Promise<{ uid: number; gi
 /**
  * Why an embedded PostgreSQL could not be started or joined.
  *
- * - `NOT_INSTALLED`: there are no PostgreSQL binaries for this system (Windows, musl), or npm has not installed them
  * - `FOLDER_HELD`: another process runs a server in the folder
  * - `NOT_RUNNING`: asked to join, but no server runs in the folder
  * - `FAILED`: anything else
  */
-type EmbeddedServerReason = 'NOT_INSTALLED' | 'FOLDER_HELD' | 'NOT_RUNNING' | 'FAILED'
+type EmbeddedServerReason = 'FOLDER_HELD' | 'NOT_RUNNING' | 'FAILED'
 
 /** An error for the operator: its message says what was wrong and what to do. */
 export class EmbeddedServerError extends Error {
@@ -169,10 +169,5 @@ export class EmbeddedServerError extends Error {
   constructor(reason: EmbeddedServerReason, message: string, options?: ErrorOptions) {
     super(message, options)
     this.reason = reason
-  }
-
-  /** Whether the installation lacks the programs, which another start does not change. */
-  get isNotInstalled(): boolean {
-    return this.reason === 'NOT_INSTALLED'
   }
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { EmbeddedServerError, findBinaries } from './embedded-files.ts'
+import { NotInstalledError } from '../../errors/not-installed-error.ts'
+import { findBinaries } from './embedded-files.ts'
 import { chooseLaunchMode, identityCommand, type LaunchFacts, launchCommand, parsePasswd } from './embedded-launch.ts'
 
 const nobody = { uid: 65534, gid: 65534 }
@@ -86,7 +87,7 @@ test.each([
   ['linux', 's390x', 'there is no build for linux-s390x'],
 ])('on %s %s the error points to DATABASE_URL', async (platform, arch, why) => {
   const found = findBinaries(platform, arch)
-  await expect(found).rejects.toThrow(EmbeddedServerError)
+  await expect(found).rejects.toThrow(NotInstalledError)
   await expect(found).rejects.toThrow(`${why}. Set DATABASE_URL`)
 })
 
