@@ -50,7 +50,7 @@ function Frame() {
         {consoleTexts.skip}
       </a>
       <Navigation path={location.path} />
-      <Guard key={location.path} isPage>
+      <Guard key={location.path}>
         <Suspense fallback={<Waiting lines={8} />}>{pageOf(location)}</Suspense>
       </Guard>
       <AwayBanner />
@@ -82,30 +82,25 @@ function pageOf({ path }: Location): ReactNode {
 function Navigation({ path }: { path: string }) {
   const { isDemo, leave } = useSession()
   const { nav, demo } = consoleTexts
-  const places = [
-    [lastPlace('payments'), nav.payments, path.startsWith('/payments')],
-    ['/requests', nav.requests, path.startsWith('/requests')],
-    ['/why', nav.why, path.startsWith('/why')],
-    ['/chains', nav.chains, path.startsWith('/chains')],
-    ['/webhooks', nav.webhooks, path.startsWith('/webhooks')],
-    ['/keys', nav.keys, path.startsWith('/keys')],
-  ] as const
   const menu = useRef<HTMLElement>(null)
-  const here = places.findIndex(([, , isHere]) => isHere)
   // On a narrow screen the menu is wider than its place.
   useEffect(() => {
-    const link = menu.current?.children[here]
-    if (link instanceof HTMLElement) menu.current?.scrollTo({ left: link.offsetLeft - link.offsetWidth / 2 })
-  }, [here])
+    const here = menu.current?.querySelector<HTMLElement>('[aria-current]')
+    if (here) menu.current?.scrollTo({ left: here.offsetLeft - here.offsetWidth / 2 })
+  }, [path])
   return (
     <header className="top row gap-wide">
       <Link to="/payments" className="brand">
         Waybill
       </Link>
       <nav ref={menu} className="row gap-1" aria-label={nav.label}>
-        {places.map(([to, title, isHere]) => (
-          <Link key={title} to={to} aria-current={isHere ? 'page' : undefined}>
-            {title}
+        {(['payments', 'requests', 'why', 'chains', 'webhooks', 'keys'] as const).map((section) => (
+          <Link
+            key={section}
+            to={section === 'payments' ? lastPlace(section) : `/${section}`}
+            aria-current={path.startsWith(`/${section}`) ? 'page' : undefined}
+          >
+            {nav[section]}
           </Link>
         ))}
         <a href="/docs">{nav.docs}</a>
@@ -121,14 +116,8 @@ function Navigation({ path }: { path: string }) {
   )
 }
 
-interface GuardProps {
-  readonly children: ReactNode
-  /** One page in the frame, around which the rest works on. */
-  readonly isPage?: boolean
-}
-
 /** Shows what went wrong in the page itself, where a blank page would be left. */
-class Guard extends Component<GuardProps, { readonly error?: Error }> {
+class Guard extends Component<{ readonly children: ReactNode }, { readonly error?: Error }> {
   override state: { readonly error?: Error } = {}
 
   static getDerivedStateFromError(error: Error) {
@@ -138,18 +127,17 @@ class Guard extends Component<GuardProps, { readonly error?: Error }> {
   override render() {
     const { error } = this.state
     if (error === undefined) return this.props.children
-    const { broken, reload, page } = consoleTexts.errors
-    const { isPage = false } = this.props
+    const { reload, page } = consoleTexts.errors
     return (
       <main className="page stack" id="main">
         <div role="alert">
-          <h1>{isPage ? page.title : broken}</h1>
-          {isPage && <p>{page.says}</p>}
+          <h1>{page.title}</h1>
+          <p>{page.says}</p>
           <p className="mono quiet">{error.message}</p>
         </div>
         <div className="row">
           <Button text={reload} kind="main" onClick={() => globalThis.location.reload()} />
-          {isPage && <Button text={page.back} onClick={() => history.back()} />}
+          <Button text={page.back} onClick={() => history.back()} />
         </div>
       </main>
     )

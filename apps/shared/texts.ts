@@ -82,7 +82,6 @@ export const consoleTexts = {
     requestId: 'Request ID for support:',
     keyRefused: 'This key is invalid or has been revoked. Enter another one.',
     away: 'The service is not responding. Check your connection and try again.',
-    broken: 'The console crashed',
     reload: 'Reload',
     page: { title: 'This page failed', says: 'The other pages still work.', back: 'Back' },
   },
@@ -153,11 +152,6 @@ export const paymentsTexts = {
     pause: 'Pause',
     goOn: 'Resume',
   },
-  wrongFilter: {
-    title: (count: number) => (count === 1 ? 'A filter cannot be used' : `${count} filters cannot be used`),
-    wrong: (value: string, field: string) => `“${value}” does not fit “${field}”.`,
-    remove: 'Remove it',
-  },
   nothing: {
     found: 'No matching payments',
     widen: 'Remove a filter or choose another date range.',
@@ -195,7 +189,6 @@ export const suggestTexts = {
   between: 'Amount between',
   together: 'Both',
   days: 'Days',
-  changed: 'Changed',
   year: (year: string) => `All of ${year}`,
   request: 'Request',
   spans: {
@@ -255,17 +248,11 @@ export const whyTexts = {
   again: 'Check again',
   asking: 'Checking every chain…',
   askingAgain: 'Checking again…',
-  found: (routes: number) => (routes === 0 ? '' : routes === 1 ? 'One way so far.' : `${routes} ways so far.`),
   copy: 'Copy this answer for the customer',
-  copied: 'Copied',
-  copyByHand: 'Your browser blocked copying. Copy the text here:',
   openRequest: 'Open the request',
-  examples: (what: string) => `Wallets of the demo, and a request of ${what}`,
   onlyFor: 'Checked only for',
   askForAll: 'Check everything',
   until: 'Quotes valid until',
-  expired: 'These quotes have expired. Check again before using them.',
-  failed: 'The answer was cut off. This is what arrived.',
   verdict: {
     paid: 'This request is already paid',
     pending: 'Do not pay again: a payment is pending',
@@ -291,8 +278,6 @@ export const whyTexts = {
   bridge: (provider: string) => `over ${provider}`,
   routes: {
     title: 'Ways to pay',
-    sortBy: 'Sort by',
-    sorts: { best: 'Best first', cost: 'Cost', speed: 'Speed' },
     way: 'Way',
     leaves: 'Leaves the wallet',
     cost: 'Costs',
@@ -320,10 +305,7 @@ export const whyTexts = {
     for: 'For',
     amount: 'Amount',
     inDollars: 'In US dollars',
-    total: 'Total',
     allFees: 'All fees',
-    table: 'The bars as a table',
-    tableSays: 'In percent of what the payee receives',
   },
   missing: {
     title: 'What cannot pay, and how to fix it',
@@ -336,10 +318,6 @@ export const whyTexts = {
   customer: {
     about: (what: string, reference: string, wallet: string) =>
       `About the payment of ${what} (reference ${reference}) from the wallet ${wallet}:`,
-    ways: 'Ways to pay now:',
-    way: (way: string, cost: string, time: string) => `- ${way}. Fees: ${cost}. Takes about ${time}.`,
-    gasFirst: (message: string) => `  Before that: ${message}.`,
-    helps: 'What would help, one of these:',
     asOf: (time: string) => `As of ${time}. Fees and rates change.`,
   },
 } as const
@@ -347,7 +325,6 @@ export const whyTexts = {
 /** The page of one payment. */
 export const paymentTexts = {
   title: 'Payment',
-  back: 'Payments',
   inUsd: 'at the time of its block',
   marks: {
     notAllowed: 'This payer is not on the request’s list.',
@@ -389,7 +366,6 @@ export const paymentTexts = {
     },
     next: 'Next: its block becomes final',
     confirmations: (count: number) => (count === 1 ? '1 confirmation' : `${count.toLocaleString()} confirmations`),
-    about: (depth: number) => `of about ${depth.toLocaleString()}`,
   },
   request: {
     title: 'Its request',
@@ -413,8 +389,6 @@ export const paymentTexts = {
   },
   who: {
     title: 'Who',
-    payer: 'Payer',
-    payee: 'Payee',
     initiator: 'Sent by',
     same: 'the payer',
   },
@@ -479,17 +453,7 @@ export const requestTexts = {
     table: 'Requests, newest first',
     columns: ['Reference', 'State', 'Amount', 'Paid', 'Outstanding', 'Currency', 'Created', 'Expires'],
     never: 'never',
-    none: {
-      ALL: 'There are no requests yet',
-      OPEN: 'No request is open',
-      PARTIALLY_PAID: 'No request is partially paid',
-      PENDING: 'No request is pending',
-      PAID: 'No request is paid',
-      OVERPAID: 'No request is overpaid',
-      EXPIRED: 'No request has expired unpaid',
-      CANCELLED: 'No request was cancelled',
-      REFUNDED: 'No request was refunded',
-    },
+    none: { yet: 'There are no requests yet', here: 'No such requests' },
     noneHelp: {
       first: 'A request says who gets paid, how much, and in which currency. Create one and send its link.',
       other: 'Requests in other states are under “All”.',
@@ -510,7 +474,6 @@ export const requestTexts = {
   parts: { paid: 'Paid', pending: 'Pending', outstanding: 'Outstanding', overpaid: 'Overpaid' },
   one: {
     title: 'Request',
-    back: 'Requests',
     states: {
       OPEN: 'Nothing has arrived. Send the payer the link.',
       PARTIALLY_PAID: 'Part of it has arrived. The same link asks for the rest.',
@@ -528,29 +491,20 @@ export const requestTexts = {
     warnings: 'This request cannot be paid as it is',
     terms: 'Terms',
     fields: {
-      payee: 'Payee',
-      amount: 'Amount',
-      paidIn: 'Paid in',
-      reference: 'Your reference',
-      title: 'Title for payers',
-      refundAddress: 'Refunds go to',
-      allowedPayers: 'Who may pay',
-      returnUrl: 'Payers go back to',
       created: 'Created',
-      expires: 'Expires',
-      cancelled: 'Cancelled',
       paymentReference: 'Payment reference',
       requestId: 'Request id',
       salt: 'Salt',
     },
     noReference: 'none',
     noRefundAddress: 'none given',
-    never: 'never',
     payments: 'Its payments',
     noPayments: 'No payments yet. A payment appears here a few seconds after its block.',
     morePayments: 'These are the newest 100.',
     paymentColumns: ['Time', 'State', 'Amount', 'Counts for', 'Payer'],
-    why: 'Why can’t they pay?',
+    cancel: 'Cancel request',
+    cancelSure:
+      'Cancel this request? Its link stops offering ways to pay. Payments already on their way, or sent anyway, are still counted. This cannot be undone.',
     notFound: {
       title: 'Request not found',
       says: 'It may belong to another account, or the reference may be incomplete: it has 16 hexadecimal digits.',
@@ -561,7 +515,6 @@ export const requestTexts = {
     says: 'Send it to the payer. It shows every way their wallet can pay.',
     ended: 'Nothing is left to pay; the page of this link says so.',
     copy: 'Copy link',
-    copied: 'Link copied',
     open: 'Open the page',
     keyLabel: 'Publishable key',
     keyHelp:
@@ -571,21 +524,7 @@ export const requestTexts = {
     keyChange: 'Use another key',
     secret: 'This is a secret key: anyone with the link could use your account. Paste a publishable key (wbp_…).',
   },
-  cancel: {
-    open: 'Cancel request',
-    title: 'Cancel this request?',
-    says: [
-      'Its link stops offering ways to pay.',
-      'Payments already on their way, or sent anyway, are still counted.',
-      'This cannot be undone.',
-    ],
-    keep: 'Keep it',
-    confirm: 'Cancel the request',
-    busy: 'Cancelling…',
-  },
   create: {
-    title: 'New request',
-    back: 'Requests',
     what: 'Payment',
     more: 'Optional',
     fields: {
@@ -601,12 +540,7 @@ export const requestTexts = {
       returnUrl: { label: 'Payers go back to', help: 'A page of your shop: https://shop.example/orders/42.' },
       refundAddress: { label: 'Refunds go to', help: 'An address of the payer, if you know it.' },
       allowedPayers: { label: 'Who may pay', help: 'Addresses with spaces between them. Empty: anybody.' },
-      expiresAt: { label: 'Expires', help: (zone: string) => `In your zone, ${zone}. Empty: never.` },
-    },
-    soon: {
-      label: 'Expires in',
-      hours: (hours: number) => (hours < 24 ? `${hours} hour` : hours === 24 ? '1 day' : `${hours / 24} days`),
-      never: 'Never',
+      expiresAt: { label: 'Expires', help: 'In your time zone. Empty: never.' },
     },
     required: 'Required.',
     wrong: {
@@ -619,7 +553,6 @@ export const requestTexts = {
     noNetwork: 'Say on which network, as in USDC-BASE.',
     submit: 'Create request',
     busy: 'Creating…',
-    other: (fields: number) => (fields === 1 ? '1 field needs attention.' : `${fields} fields need attention.`),
     done: 'Request created',
     doneLine: 'Send the payer the link, or use the payment reference on your own page.',
     doneInVain: 'No wallet can pay it as it is; see below. Open it to cancel it.',
@@ -632,7 +565,6 @@ export const requestTexts = {
 export const chainsTexts = {
   title: 'Chains',
   refreshed: 'Refreshed every 2 seconds; last at',
-  notRefreshed: (why: string) => `Not refreshed since then: ${why}`,
   overall: {
     good: (chains: number) => (chains === 1 ? 'The chain is followed' : `All ${chains} chains are followed`),
     goodSays: 'Each new block is read as it comes.',
@@ -669,7 +601,6 @@ export const chainsTexts = {
     says: (span: string) =>
       `The process that follows this chain last reported ${span} ago: it hangs or ended. Restart it.`,
   },
-  away: 'the service is not responding',
   restart: (network: string) => `npm run waybill -- chains restart ${network} --from BLOCK`,
   trouble: (reason: string) => `Trouble: ${reason}`,
   unproven: (reason: string) => `Not proven: ${reason}`,
@@ -698,7 +629,6 @@ export const chainsTexts = {
     none: 'No process has reported its nodes.',
     of: (network: string) => `Nodes of ${network}`,
     columns: ['Host', 'State', 'Limit', 'Requests', 'Calls', 'Errors'],
-    callColumns: ['Host', 'Method', 'Calls', 'Errors'],
     states: {
       STATE_UNSPECIFIED: 'Unknown',
       IN_USE: 'In use',
@@ -710,12 +640,8 @@ export const chainsTexts = {
     rate: (rate: string, unit: 'calls' | 'requests', isLearned: boolean) =>
       `${rate} ${unit}/s${isLearned ? ', learned' : ''}`,
     budget: (left: string) => `${left} left today`,
-    byMethod: 'Calls by method',
-    batch: (size: number) => (size === 1 ? 'no batches' : `up to ${size} calls a request`),
-    logRange: (blocks: string) => `${blocks} blocks a call for logs`,
   },
   backlog: {
-    title: 'Unmatched events',
     none: 'none',
     unpriced: (count: number) => (count === 1 ? '1 payment without a price' : `${count} payments without a price`),
   },
@@ -875,8 +801,8 @@ export const keysTexts = {
     origins: { label: 'Pages of these origins', help: 'Such as https://shop.example, https://www.shop.example' },
     name: { label: 'Name of the shop (optional)', help: 'The checkout page shows it' },
     color: { label: 'Colour of buttons (optional)', help: 'Such as #0a7d4f' },
+    logo: { label: 'Logo (optional)', help: 'PNG, JPEG, GIF, WebP or SVG of at most 16 KiB' },
   },
-  logo: { label: 'Logo (optional)', help: 'PNG, JPEG, GIF, WebP or SVG of at most 16 KiB' },
   shown: 'The new key',
   putSecret: 'Set it in the environment of your server; never put it into a page or an app. It is not shown again.',
   useSecret: 'Send it in the header x-api-key:',

@@ -10,10 +10,9 @@ import type { ReactNode } from 'react'
 import { formatAmount } from '../../shared/format-amount.ts'
 import { formatSpan } from '../../shared/format-time.ts'
 import { chainsTexts } from '../../shared/texts.ts'
-import { Facts, Figures, Table } from '../parts/blocks.tsx'
+import { Facts, Table } from '../parts/blocks.tsx'
 import { Link } from '../parts/link.tsx'
 import { Badge, Time, type Tone, Unknown } from '../parts/shown-values.tsx'
-import { showUnmatched } from './event-list.tsx'
 import { judgeChain } from './judge-chain.ts'
 
 /** How following one chain goes. */
@@ -79,7 +78,7 @@ function Blocks({ chain }: { chain: Chain }) {
     </>
   )
   return (
-    <Figures
+    <Facts
       className="chain-figures"
       facts={[
         [chainsTexts.head, blockNumber(headBlock)],
@@ -127,7 +126,7 @@ function Rest({ chain: { network, reorgs, follower, backlog } }: { chain: Chain 
       facts={[
         [chainsTexts.reorgs, <Reorgs reorgs={reorgs} />],
         follower?.process === undefined ? undefined : [chainsTexts.follower, <Follower follower={follower} />],
-        backlog && [chainsTexts.backlog.title, <Backlog network={network} backlog={backlog} />],
+        backlog && [chainsTexts.unmatched.title, <Backlog network={network} backlog={backlog} />],
       ]}
     />
   )
@@ -169,7 +168,10 @@ function Backlog({ network, backlog }: { network: string; backlog: NonNullable<C
           const name = UnmatchedEvent_Reason[reason] as keyof typeof reasons
           return (
             <li key={reason}>
-              <Link to={`/chains?network=${network}&reason=${name}`} onClick={showUnmatched}>
+              <Link
+                to={`/chains?network=${network}&reason=${name}`}
+                onClick={() => document.getElementById('unmatched')?.focus()}
+              >
                 {reasons[name]}
               </Link>{' '}
               <span className="number">{formatAmount(String(events))}</span>
@@ -210,7 +212,6 @@ function NodeTable({ network, nodes }: NodeTableProps) {
   return (
     <div className="chain-nodes">
       <Table label={texts.of(network)} columns={texts.columns} rows={rows} numbers={[3, 5]} name={0} />
-      <CallTable network={network} nodes={nodes} />
     </div>
   )
 }
@@ -236,36 +237,4 @@ function sayLimit({ rate, budgetLeft }: Chain_Node): string {
     ...(budgetLeft === undefined ? [] : [texts.budget(formatAmount(String(budgetLeft)))]),
   ]
   return parts.length === 0 ? texts.noLimit : parts.join(', ')
-}
-
-/** What was asked of each node. */
-function CallTable({ network, nodes }: NodeTableProps) {
-  const rows = nodes.flatMap(({ host, calls: ofNode }) =>
-    ofNode.map(({ method, calls, errors }) => [
-      <span className="mono">{host}</span>,
-      <span className="mono">{method}</span>,
-      formatAmount(String(calls)),
-      formatAmount(String(errors)),
-    ]),
-  )
-  return (
-    <details>
-      <summary>{texts.byMethod}</summary>
-      <Table
-        label={`${texts.byMethod}, ${network}`}
-        columns={texts.callColumns}
-        rows={rows}
-        numbers={[2, 3]}
-        name={1}
-      />
-      <ul className="bullets quiet small">
-        {nodes.map(({ host, batchSize, logRange }, index) => (
-          <li key={`${host} ${index}`}>
-            <span className="mono">{host}</span>: {texts.batch(batchSize)}
-            {logRange !== undefined && `, ${texts.logRange(formatAmount(String(logRange)))}`}
-          </li>
-        ))}
-      </ul>
-    </details>
-  )
 }

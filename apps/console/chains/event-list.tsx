@@ -2,12 +2,12 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { type Chain, type UnmatchedEvent, UnmatchedEvent_Acceptance, UnmatchedEvent_Reason } from '@waybill/client'
 import { formatAmount, symbolOf } from '../../shared/format-amount.ts'
 import { chainsTexts } from '../../shared/texts.ts'
-import { Figures, Paging } from '../parts/blocks.tsx'
+import { Facts, Paging } from '../parts/blocks.tsx'
 import { Choice } from '../parts/fields.tsx'
 import { Link } from '../parts/link.tsx'
-import { navigate, searchOf, useLocation, withParameter } from '../parts/location.ts'
-import { Empty, ErrorNotice, Waiting } from '../parts/notices.tsx'
-import { missingScope, ScopeNotice } from '../parts/scope-notice.tsx'
+import { navigate, placeOf, useLocation } from '../parts/location.ts'
+import { Answer, Empty } from '../parts/notices.tsx'
+import { missingScope } from '../parts/scope-notice.tsx'
 import { Amount, Badge, Copyable, Time } from '../parts/shown-values.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
 
@@ -18,20 +18,9 @@ const reasons = Object.values(UnmatchedEvent_Reason).filter(
 )
 const nameOf = (reason: UnmatchedEvent_Reason) => UnmatchedEvent_Reason[reason] as keyof typeof texts.reasons
 
-/** Brings the list into view, for links to it from above. */
-export function showUnmatched(): void {
-  // After the page has the new choice.
-  requestAnimationFrame(() => {
-    const heading = document.getElementById('unmatched')
-    heading?.scrollIntoView({ block: 'start' })
-    heading?.focus({ preventScroll: true })
-  })
-}
-
 export function UnmatchedList({ chains }: { chains: readonly Chain[] }) {
   const { query } = useLocation()
-  const events = useUnmatched(query, chains)
-  const scope = missingScope(events.error)
+  const found = useUnmatched(query, chains)
   return (
     <section className="stack unmatched" aria-labelledby="unmatched">
       <header>
@@ -40,30 +29,26 @@ export function UnmatchedList({ chains }: { chains: readonly Chain[] }) {
         </h2>
         <p className="quiet">{texts.lead}</p>
       </header>
-      {scope !== undefined ? (
-        <ScopeNotice scope={scope} />
-      ) : (
-        <>
-          <Filters query={query} networks={chains.map(({ network }) => network)} />
-          {events.error !== null && <ErrorNotice error={events.error} onRetry={() => void events.refetch()} />}
-          {events.data === undefined
-            ? events.error === null && <Waiting lines={6} />
-            : events.data.events.length === 0 && <NoEvents query={query} />}
-          <ol className="stack">
-            {events.data?.events.map((event) => (
-              <Event
-                key={`${event.network} ${event.txHash} ${event.eventIndex} ${event.contract}`}
-                event={event}
-                chain={chains.find(({ network }) => network === event.network)}
-              />
-            ))}
-          </ol>
-          <Paging
-            pagination={events.data?.pagination}
-            placeOf={(cursor) => `/chains${searchOf(withParameter(query, 'cursor', cursor))}`}
-          />
-        </>
+      {missingScope(found.error) === undefined && (
+        <Filters query={query} networks={chains.map(({ network }) => network)} />
       )}
+      <Answer query={found} lines={6}>
+        {({ events, pagination }) => (
+          <>
+            {events.length === 0 && <NoEvents query={query} />}
+            <ol className="stack">
+              {events.map((event) => (
+                <Event
+                  key={`${event.network} ${event.txHash} ${event.eventIndex} ${event.contract}`}
+                  event={event}
+                  chain={chains.find(({ network }) => network === event.network)}
+                />
+              ))}
+            </ol>
+            <Paging pagination={pagination} />
+          </>
+        )}
+      </Answer>
     </section>
   )
 }
@@ -100,8 +85,7 @@ function Filters({ query, networks }: { query: URLSearchParams; networks: readon
     // A link may name what this page does not know.
     const isUnknown = value !== '' && known.every(([each]) => each !== value)
     const options = [['', texts.all] as const, ...(isUnknown ? [[value, value] as const] : []), ...known]
-    const choose = (chosen: string) =>
-      navigate(`/chains${searchOf(withParameter(withParameter(query, 'cursor', ''), name, chosen))}`)
+    const choose = (chosen: string) => navigate(placeOf('/chains', { cursor: '', [name]: chosen }, query))
     return <Choice label={texts[name]} value={value} options={options} onChoose={choose} />
   }
   return (
@@ -148,7 +132,7 @@ function Event({ event, chain }: { event: UnmatchedEvent; chain: Chain | undefin
       <p>
         <strong>{texts.do}</strong> {event.remedy}
       </p>
-      <Figures
+      <Facts
         className="unmatched-facts row gap-wide"
         facts={[
           [texts.account, event.account ?? texts.nobody],

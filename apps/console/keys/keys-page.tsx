@@ -4,21 +4,20 @@ import { useState } from 'react'
 import { keysTexts as texts } from '../../shared/texts.ts'
 import { announce } from '../parts/announcer.tsx'
 import { Paging, Table } from '../parts/blocks.tsx'
-import { Button, Choice, Form } from '../parts/fields.tsx'
-import { searchOf, useLocation } from '../parts/location.ts'
-import { Empty, ErrorNotice, ShownOnce, Waiting } from '../parts/notices.tsx'
+import { Button, Choice, Form, textOf } from '../parts/fields.tsx'
+import { useLocation } from '../parts/location.ts'
+import { Answer, Empty, ErrorNotice, ShownOnce } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
 import { Badge, Copyable, Time } from '../parts/shown-values.tsx'
 import { useAction, useWaybill } from '../parts/signed-in.tsx'
 import { KeyForm } from './key-form.tsx'
 
 const ROWS = 100
-const placeOf = (cursor: string) => `/keys${searchOf(new URLSearchParams({ cursor }))}`
 
 export function KeysPage() {
   const waybill = useWaybill()
   const cursor = useLocation().query.get('cursor')
-  const { data, error, refetch } = useQuery({
+  const listed = useQuery({
     queryKey: ['keys', cursor],
     queryFn: async ({ signal }) => {
       const listed = await waybill.listKeys(cursor === null ? { limit: ROWS } : { cursor }, { signal })
@@ -44,16 +43,20 @@ export function KeysPage() {
         {open === 'create' && <KeyForm onCreated={onShown} onLeave={leave} />}
         {typeof open === 'object' && <RotateForm key={open.id} old={open} onRotated={onShown} onLeave={leave} />}
         {shown?.key !== undefined && <NewKey isForPages={shown.origins.length > 0} value={shown.key} />}
-        {error !== null && <ErrorNotice error={error} onRetry={() => void refetch()} />}
-        {data === undefined && error === null && <Waiting lines={6} />}
-        {data?.keys.length === 0 && open === undefined && (
-          <Empty title={texts.none}>
-            <p>{texts.noneSays}</p>
-          </Empty>
-        )}
-        {data !== undefined && data.keys.length > 0 && <KeyTable keys={data.keys} onRotate={setOpen} />}
-        <Paging pagination={data?.pagination} placeOf={placeOf} />
-        {data !== undefined && data.changes.length > 0 && <Changes {...data} />}
+        <Answer query={listed} lines={6}>
+          {({ keys, changes, pagination }) => (
+            <>
+              {keys.length === 0 && open === undefined && (
+                <Empty title={texts.none}>
+                  <p>{texts.noneSays}</p>
+                </Empty>
+              )}
+              {keys.length > 0 && <KeyTable keys={keys} onRotate={setOpen} />}
+              <Paging pagination={pagination} />
+              {changes.length > 0 && <Changes {...{ keys, changes }} />}
+            </>
+          )}
+        </Answer>
       </div>
     </Page>
   )
@@ -77,13 +80,19 @@ interface RotateProps {
 }
 
 function RotateForm({ old: { id, hint }, onRotated, onLeave }: RotateProps) {
-  const [seconds, setSeconds] = useState('86400')
-  const rotate = useAction(['keys'], (calls) => calls.rotateKey({ id, overlapSeconds: Number(seconds) }), onRotated)
+  const rotate = useAction(
+    ['keys'],
+    (calls, overlapSeconds: number) => calls.rotateKey({ id, overlapSeconds }),
+    onRotated,
+  )
   return (
-    <Form className="card stack narrow" onSend={() => !rotate.isPending && rotate.mutate()}>
+    <Form
+      className="card stack narrow"
+      onSend={(typed) => !rotate.isPending && rotate.mutate(Number(textOf(typed, 'overlap')))}
+    >
       <h2>{texts.rotateTitle(hint)}</h2>
       <p>{texts.rotateSays}</p>
-      <Choice label={texts.overlap} value={seconds} options={texts.overlaps} onChoose={setSeconds} />
+      <Choice label={texts.overlap} name="overlap" defaultValue="86400" options={texts.overlaps} />
       {rotate.error !== null && <ErrorNotice error={rotate.error} />}
       <div className="row">
         <Button text={texts.rotateNow} kind="main" type="submit" aria-disabled={rotate.isPending} />

@@ -1,6 +1,6 @@
 import { type Query, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
-import { formatOnce, formatTime } from '../../shared/format-time.ts'
+import { formatTime } from '../../shared/format-time.ts'
 import { consoleTexts } from '../../shared/texts.ts'
 
 /** How often it is asked whether the service answers, while the page can be seen. */
@@ -34,7 +34,7 @@ export function AwayBanner() {
   const ages = queries.getQueryCache().findAll({ type: 'active' }).flatMap(ageOf(dataUpdatedAt))
   return (
     <p className="away notice bad" role="alert">
-      <strong>{title}</strong> {ages.length > 0 && asOf(momentText(new Date(Math.min(...ages))))} {again}
+      <strong>{title}</strong> {ages.length > 0 && asOf(formatTime(new Date(Math.min(...ages))))} {again}
     </p>
   )
 }
@@ -51,10 +51,4 @@ async function askWhetherReady(signal: AbortSignal): Promise<true> {
   const answer = await fetch('/readyz', { signal: AbortSignal.any([signal, AbortSignal.timeout(ASK_MS)]) })
   if (!answer.ok) throw new Error(`the service is not ready: ${answer.status}`)
   return true
-}
-
-/** `12:31`, with the day if that was another. */
-function momentText(at: Date): string {
-  if (at.toDateString() !== new Date().toDateString()) return formatTime(at)
-  return formatOnce(Intl.DateTimeFormat, undefined, { timeStyle: 'short', hourCycle: 'h23' }).format(at)
 }

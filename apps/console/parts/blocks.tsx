@@ -3,6 +3,7 @@ import type { Waybill } from '@waybill/client'
 import type { ReactNode } from 'react'
 import { consoleTexts } from '../../shared/texts.ts'
 import { LinkButton, linkedRow } from './link.tsx'
+import { placeOf, useLocation } from './location.ts'
 
 export function Card({ id, title, children }: { id: string; title: string; children: ReactNode }) {
   return (
@@ -22,30 +23,21 @@ interface FactsProps {
   readonly label?: string
 }
 
-/** Names and values in two columns. */
+/** Names and values: in two columns, or as its class has them. */
 export function Facts({ facts, className = 'facts', label }: FactsProps) {
   return (
     <dl className={className} aria-label={label}>
-      {given(facts).flatMap(([name, value]) => [<dt key={name}>{name}</dt>, <dd key={`${name} value`}>{value}</dd>])}
+      {facts
+        .filter((fact) => fact !== undefined)
+        .map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
     </dl>
   )
 }
-
-/** Values side by side, each below its name. */
-export function Figures({ facts, className }: { facts: readonly Fact[]; className: string }) {
-  return (
-    <dl className={className}>
-      {given(facts).map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
-  )
-}
-
-const given = (facts: readonly Fact[]) => facts.filter((fact) => fact !== undefined)
 
 interface TableProps {
   readonly label: string
@@ -102,18 +94,14 @@ export function Table({ label, columns, rows, numbers: [first, last], name, clas
   )
 }
 
-interface PagingProps {
-  readonly pagination: Awaited<ReturnType<Waybill['searchPayments']>>['pagination']
-  /** The place of the page that a cursor leads to. */
-  readonly placeOf: (cursor: string) => string
-}
-
-export function Paging({ pagination, placeOf }: PagingProps) {
+/** Leads to the pages before and after the one that is shown. */
+export function Paging({ pagination }: Pick<Awaited<ReturnType<Waybill['searchPayments']>>, 'pagination'>) {
+  const { path, query } = useLocation()
   const { label, newer, older } = consoleTexts.paging
   const { prevCursor, nextCursor } = pagination ?? {}
   if (prevCursor === undefined && nextCursor === undefined) return null
   const link = (cursor: string | undefined, title: string) =>
-    cursor === undefined ? <span /> : <LinkButton to={placeOf(cursor)} text={title} />
+    cursor === undefined ? <span /> : <LinkButton to={placeOf(path, { cursor }, query)} text={title} />
   return (
     <nav className="paging row" aria-label={label}>
       {link(prevCursor, newer)}

@@ -1,14 +1,31 @@
 /** Forms: their fields and buttons. */
-import { type ComponentProps, type FormEvent, useId } from 'react'
+import { type ComponentProps, type FormEvent, type ReactNode, useId } from 'react'
 
-/** Enter in a field and the button that submits do the same; no page is loaded. */
-export function Form({ onSend, ...rest }: ComponentProps<'form'> & { onSend: () => void }) {
-  const send = (event: FormEvent) => {
-    event.preventDefault()
-    onSend()
-  }
-  return <form {...rest} onSubmit={send} />
+interface FormProps extends Omit<ComponentProps<'form'>, 'onSubmit'> {
+  /** @param typed - the values of its fields by their names */
+  readonly onSend: (typed: FormData) => void
 }
+
+/** Enter in a field and the button that submits do the same; no page is loaded. What is wrong is said by the service, at its field. */
+export function Form({ onSend, ...rest }: FormProps) {
+  const send = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault()
+    onSend(new FormData(event.currentTarget))
+  }
+  return <form noValidate {...rest} onSubmit={send} />
+}
+
+/** What stands in a field, without the spaces around it. */
+export function textOf(typed: FormData, name: string): string {
+  const value = typed.get(name)
+  return typeof value === 'string' ? value.trim() : ''
+}
+
+/** The fields that are not empty. */
+export const textsOf = <Name extends string>(typed: FormData, names: readonly Name[]) =>
+  Object.fromEntries(
+    names.map((name) => [name, textOf(typed, name)] as const).filter(([, text]) => text !== ''),
+  ) as Partial<Record<Name, string>>
 
 interface ButtonProps extends ComponentProps<'button'> {
   readonly text: string
@@ -30,27 +47,16 @@ export interface SuggestedValue {
   readonly says?: string
 }
 
-export interface TextFieldProps extends Omit<ComponentProps<'input'>, 'id' | 'list' | 'className' | 'onChange'> {
+interface TextFieldProps extends ComponentProps<'input'> {
   readonly label: string
   readonly help?: string | undefined
-  readonly wrong: string | undefined
-  /** What is wrong is said as a whole beside the form. */
-  readonly isSaidElsewhere?: boolean
+  readonly wrong?: string | undefined
   readonly isMono?: boolean
-  readonly value: string
-  readonly onType: (value: string) => void
   readonly suggestions?: readonly SuggestedValue[]
 }
 
-type FieldProps = Omit<TextFieldProps, 'value' | 'onType'>
-
-interface FileFieldProps extends FieldProps {
-  readonly onFile: (file: File | undefined) => void
-}
-
 /** Suggestions are the browser's own list: it works by keyboard, on phones and for those who listen. */
-export function TextField(props: FieldProps & Partial<TextFieldProps>) {
-  const { label, help, wrong, isSaidElsewhere = false, isMono = false, onType, suggestions = [], ...input } = props
+export function TextField({ label, help, wrong, isMono = false, suggestions = [], ...input }: TextFieldProps) {
   const id = useId()
   return (
     <div className="field">
@@ -65,7 +71,6 @@ export function TextField(props: FieldProps & Partial<TextFieldProps>) {
         list={suggestions.length === 0 ? undefined : `${id}-list`}
         aria-invalid={wrong !== undefined}
         aria-describedby={`${id}-wrong ${id}-help`}
-        onChange={(event) => onType?.(event.target.value)}
       />
       {suggestions.length > 0 && (
         <datalist id={`${id}-list`}>
@@ -77,7 +82,7 @@ export function TextField(props: FieldProps & Partial<TextFieldProps>) {
         </datalist>
       )}
       {wrong !== undefined && (
-        <p id={`${id}-wrong`} className="wrong" role={isSaidElsewhere ? undefined : 'alert'}>
+        <p id={`${id}-wrong`} className="wrong" role="alert">
           {wrong}
         </p>
       )}
@@ -90,28 +95,44 @@ export function TextField(props: FieldProps & Partial<TextFieldProps>) {
   )
 }
 
-/** Chooses a file. */
-export function FileField({ onFile, ...field }: FileFieldProps) {
-  return <TextField {...field} type="file" onInput={(event) => onFile(event.currentTarget.files?.[0])} />
+interface TicksProps {
+  readonly legend: string
+  readonly name: string
+  readonly options: readonly (readonly [value: string, title: ReactNode])[]
+  readonly ticked: readonly string[]
 }
 
-interface ChoiceProps {
+/** Of several values any. */
+export function Ticks({ legend, name, options, ticked }: TicksProps) {
+  return (
+    <fieldset className="stack gap-1">
+      <legend>{legend}</legend>
+      {options.map(([value, title]) => (
+        <label key={value} className="row gap-1">
+          <input type="checkbox" name={name} value={value} defaultChecked={ticked.includes(value)} />
+          {title}
+        </label>
+      ))}
+    </fieldset>
+  )
+}
+
+interface ChoiceProps extends ComponentProps<'select'> {
   readonly label: string
-  readonly value: string
   readonly options: readonly (readonly [value: string, title: string])[]
-  readonly onChoose: (value: string) => void
+  readonly onChoose?: (value: string) => void
   /** On one line with its label. */
   readonly isSmall?: boolean
 }
 
-export function Choice({ label, value, options, onChoose, isSmall = false }: ChoiceProps) {
+export function Choice({ label, options, onChoose, isSmall = false, ...select }: ChoiceProps) {
   return (
     <label className={isSmall ? 'choice row gap-1 small' : 'field'}>
       <span className={isSmall ? 'quiet' : 'label'}>{label}</span>
       <select
+        {...select}
         className={isSmall ? undefined : 'input'}
-        value={value}
-        onChange={(event) => onChoose(event.target.value)}
+        onChange={(event) => onChoose?.(event.target.value)}
       >
         {options.map(([each, title]) => (
           <option key={each} value={each}>

@@ -13,21 +13,14 @@ export interface Location {
 const listeners = new Set<() => void>()
 let current = read()
 
-globalThis.addEventListener?.('popstate', () => {
-  clearTimeout(keeping)
-  show(true)
-  restoreScroll(entry().scroll)
-})
+globalThis.addEventListener?.('popstate', () => show(true))
 
 /** What an entry of the browser's history keeps. */
 interface Entry {
-  /** How far its page was scrolled. */
-  readonly scroll?: number
   /** The place from which a link led here. */
-  readonly from?: string
+  readonly from: string
 }
 
-const entry = () => (history.state ?? {}) as Entry
 let isReturned = false
 
 /** Whether somebody came here by Back or Forward, and so expects what was here before. */
@@ -35,7 +28,7 @@ export const isReturn = (): boolean => isReturned
 
 /** Goes back to a place if a link there led here, so that it is as it was left. @returns whether it did */
 export function goBackTo(place: string): boolean {
-  const isThere = entry().from === place
+  const isThere = (history.state as Entry | null)?.from === place
   if (isThere) history.back()
   return isThere
 }
@@ -44,46 +37,6 @@ function show(isByHistory: boolean): void {
   isReturned = isByHistory
   current = read()
   for (const listener of listeners) listener()
-}
-
-let restoring: AbortController | undefined
-
-/** Scrolls to where an entry was left, once its page is as long again; not if the person scrolls first. */
-function restoreScroll(scroll = 0): void {
-  restoring?.abort()
-  const ended = new AbortController()
-  restoring = ended
-  const { signal } = ended
-  const observer = new ResizeObserver(() => {
-    if (document.documentElement.scrollHeight - innerHeight < scroll) return
-    ended.abort()
-    scrollTo(0, scroll)
-  })
-  signal.addEventListener('abort', () => observer.disconnect())
-  for (const event of ['wheel', 'touchmove', 'keydown', 'mousedown'])
-    addEventListener(event, () => ended.abort(), { passive: true, signal })
-  observer.observe(document.body)
-}
-
-function keepScroll(): void {
-  clearTimeout(keeping)
-  if (restoring?.signal.aborted ?? true) history.replaceState({ ...entry(), scroll: scrollY }, '')
-}
-
-/** Browsers take few changes of the history at once. */
-const KEEP_MS = 150
-let keeping: ReturnType<typeof setTimeout> | undefined
-
-if (globalThis.history !== undefined) {
-  history.scrollRestoration = 'manual'
-  const schedule = () => {
-    clearTimeout(keeping)
-    keeping = setTimeout(keepScroll, KEEP_MS)
-  }
-  addEventListener('scroll', schedule, { passive: true })
-  addEventListener('pagehide', keepScroll)
-  // After a reload, or Back from another site.
-  if (entry().scroll !== undefined) addEventListener('DOMContentLoaded', () => restoreScroll(entry().scroll))
 }
 
 function read(): Location {
@@ -110,29 +63,27 @@ function subscribe(listener: () => void): () => void {
   return () => listeners.delete(listener)
 }
 
-/**
- * Shows another place of the console.
- *
- * @param to - below the console, with its query: `/payments?status=FAILED`
- * @param options.replace - leaves no entry in the history, for each letter that is typed
- */
-export function navigate(to: string, { replace = false }: { replace?: boolean } = {}): void {
-  const url = ROOT + to
+/** Shows another place of the console. @param to - below the console, with its query: `/payments?status=FAILED` */
+export function navigate(to: string): void {
   const before = current.path
-  keepScroll()
-  if (replace) history.replaceState(history.state, '', url)
-  else history.pushState({ from: before + searchOf(current.query) } satisfies Entry, '', url)
+  history.pushState({ from: before + searchOf(current.query) } satisfies Entry, '', ROOT + to)
   show(false)
   if (current.path !== before) window.scrollTo(0, 0)
 }
 
-/** The query with one parameter more, or with another value of it; an empty value takes it away. */
-export function withParameter(query: URLSearchParams, name: string, value: string): URLSearchParams {
+/** A query with other values of some parameters; an empty one takes its parameter away. */
+export function withParameters(query: URLSearchParams, parameters: Readonly<Record<string, string>>): URLSearchParams {
   const next = new URLSearchParams(query)
-  if (value === '') next.delete(name)
-  else next.set(name, value)
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value === '') next.delete(name)
+    else next.set(name, value)
+  }
   return next
 }
+
+/** A place of the console. @param before - a query whose other parameters stay */
+export const placeOf = (path: string, parameters: Readonly<Record<string, string>>, before = new URLSearchParams()) =>
+  path + searchOf(withParameters(before, parameters))
 
 /** @returns `?a=b`, or nothing for an empty query */
 export function searchOf(query: URLSearchParams): string {

@@ -1,11 +1,12 @@
 /** What is shown instead of an answer: waiting, nothing found, an error, each with what to do next. */
+import type { UseQueryResult } from '@tanstack/react-query'
 import { WaybillCallError } from '@waybill/client'
 import { type ReactNode, useEffect, useRef } from 'react'
 import { sentence } from '../../shared/sentence.ts'
 import { consoleTexts } from '../../shared/texts.ts'
 import { Button } from './fields.tsx'
 import { missingScope, ScopeNotice } from './scope-notice.tsx'
-import { Copyable, useCopy } from './shown-values.tsx'
+import { Copyable, CopyButton } from './shown-values.tsx'
 import { useSession } from './signed-in.tsx'
 
 /**
@@ -53,8 +54,6 @@ interface ShownOnceProps {
 /** A secret that is shown once; it gets the focus, since it is gone when the page is left. */
 export function ShownOnce({ title, says, value, children }: ShownOnceProps) {
   const heading = useRef<HTMLHeadingElement>(null)
-  const texts = consoleTexts.values
-  const { copy, copied } = useCopy(texts.copied)
   useEffect(() => heading.current?.focus(), [value])
   return (
     <div className="notice good stack gap-2">
@@ -64,7 +63,7 @@ export function ShownOnce({ title, says, value, children }: ShownOnceProps) {
       <p>{says}</p>
       <div className="row">
         <Copyable value={value} whole />
-        <Button text={copied === value ? texts.copied : texts.copy} onClick={() => void copy(value)} />
+        <CopyButton text={consoleTexts.values.copy} value={value} />
       </div>
       {children}
     </div>
@@ -76,16 +75,36 @@ function isAway(error: unknown): boolean {
   return error instanceof WaybillCallError && (error.reason === 'NETWORK' || error.code === 'unavailable')
 }
 
-/** What a page has to say of a query that failed: nothing while the service is away and an earlier answer is there, since the frame says how old it is. */
-export function failureOf({
-  error,
-  data,
-}: {
-  readonly error: Error | null
-  readonly data: unknown
-}): Error | undefined {
-  return error === null || (data !== undefined && isAway(error)) ? undefined : error
+type Asked<T> = Pick<UseQueryResult<T>, 'data' | 'error' | 'refetch'>
+
+interface AnswerProps<T> {
+  readonly query: Asked<T>
+  /** How high it is while it is awaited. */
+  readonly lines: number
+  readonly children: (data: T) => ReactNode
 }
+
+/** What a query has answered; before, that it is awaited, or why it failed. */
+export function Answer<T>({ query, lines, children }: AnswerProps<T>) {
+  if (hasFailed(query)) return <Failure query={query} />
+  return query.data === undefined ? <Waiting lines={lines} /> : children(query.data)
+}
+
+/** Whether a query has nothing to show. While the service is away an earlier answer stays, since the frame says how old it is. */
+export const hasFailed = ({ data, error }: Asked<unknown>) => error !== null && (data === undefined || !isAway(error))
+
+interface FailureProps {
+  readonly query: Asked<unknown>
+  /** It stands beside a list, which says what is wrong with the key or the filters. */
+  readonly isBeside?: boolean
+}
+
+export function Failure({ query: { error, refetch }, isBeside = false }: FailureProps) {
+  const isSaid = isBeside && error instanceof WaybillCallError && SAID_BESIDE.includes(error.code)
+  return error === null || isSaid ? null : <ErrorNotice error={error} onRetry={() => void refetch()} />
+}
+
+const SAID_BESIDE = ['invalid_argument', 'permission_denied', 'unauthenticated']
 
 export function isNotFound(error: unknown): boolean {
   return error instanceof WaybillCallError && error.code === 'not_found'

@@ -5,11 +5,12 @@ import { formatDistance, formatTime, formatUtc, type StampedTime, toDate } from 
 import { shortAddress } from '../../shared/sentence.ts'
 import { consoleTexts } from '../../shared/texts.ts'
 import { announce } from './announcer.tsx'
+import { Button } from './fields.tsx'
 import { useZone } from './hooks.ts'
 
 interface AmountProps {
-  readonly value: string
-  readonly currency: string
+  readonly value: string | undefined
+  readonly currency: string | undefined
   /** Shows every digit. */
   readonly whole?: boolean
   /** How many decimals fit; default 6. */
@@ -20,22 +21,18 @@ interface AmountProps {
 
 /** An amount with its currency; digits that do not fit are cut with a sign of it, and shown whole on hover. */
 export function Amount({ value, currency, whole = false, decimals, bare = false }: AmountProps) {
-  const all = `${formatAmount(value)} ${currency}`
+  if (value === undefined || currency === undefined) return <Unknown />
   return (
-    <span className="number amount" title={all}>
+    <span className="number amount" title={`${formatAmount(value)} ${currency}`}>
       {whole ? formatAmount(value) : formatShortAmount(value, decimals)}
-      {!bare && (
-        <>
-          {' '}
-          <span className="currency">{currency}</span>
-        </>
-      )}
+      {!bare && ' '}
+      {!bare && <span className="currency">{currency}</span>}
     </span>
   )
 }
 
 /** The heading of a page about money, with what is marked beside it. */
-export function AmountHeading({ value, currency, children }: AmountProps & { children: ReactNode }) {
+export function AmountHeading({ value, currency, children }: { value: string; currency: string; children: ReactNode }) {
   return (
     <span className="payment-head row">
       <span className="number payment-amount">
@@ -44,16 +41,6 @@ export function AmountHeading({ value, currency, children }: AmountProps & { chi
       {children}
     </span>
   )
-}
-
-interface MaybeAmountProps extends Omit<AmountProps, 'value' | 'currency'> {
-  readonly value: string | undefined
-  readonly currency: string | undefined
-}
-
-/** An amount that may not be known. */
-export function MaybeAmount({ value, currency, ...rest }: MaybeAmountProps) {
-  return value === undefined || currency === undefined ? <Unknown /> : <Amount {...{ value, currency, ...rest }} />
 }
 
 export function Usd({ value }: { value: string | undefined }) {
@@ -65,18 +52,14 @@ export function Usd({ value }: { value: string | undefined }) {
   )
 }
 
-/** A moment in the viewer's zone, with UTC on hover. */
-export function Time(props: TimeProps) {
-  return <ZonedTime {...props} zone={useZone()} />
-}
-
 interface TimeProps {
   readonly at: StampedTime | Date | undefined
   readonly distance?: boolean
 }
 
-/** The same where somebody has the zone, as a list has for all its rows. */
-export function ZonedTime({ at, zone, distance = false }: TimeProps & { zone: string }) {
+/** A moment in the viewer's zone, with UTC on hover. */
+export function Time({ at, distance = false }: TimeProps) {
+  const zone = useZone()
   if (at === undefined) return <Unknown />
   const date = at instanceof Date ? at : toDate(at)
   return (
@@ -105,17 +88,17 @@ interface CopyableProps {
 /** An address, hash or reference, shortened; a click copies it whole. */
 export function Copyable({ value, whole = false, link }: CopyableProps) {
   const texts = consoleTexts.values
-  const { copy, copied } = useCopy(texts.copied)
+  const { copy, isCopied } = useCopy(value)
   if (value === undefined || value === '') return <Unknown />
   const shown = whole ? value : shortAddress(value)
   return (
     <span className="copyable">
       <button
         type="button"
-        className={copied === value ? 'bare copy mono is-copied' : 'bare copy mono'}
+        className={isCopied ? 'bare copy mono is-copied' : 'bare copy mono'}
         title={value}
         aria-label={`${texts.copy} ${shown}`}
-        onClick={() => void copy(value)}
+        onClick={copy}
       >
         {shown}
       </button>
@@ -134,16 +117,22 @@ export function Copyable({ value, whole = false, link }: CopyableProps) {
   )
 }
 
-/** Copies texts, and knows for a moment which. @param says - what a screen reader says then */
-export function useCopy(says: string) {
+/** A button that copies a text whole. */
+export function CopyButton({ value, text, kind = '' }: { value: string; text: string; kind?: string }) {
+  const { copy, isCopied } = useCopy(value)
+  return <Button text={isCopied ? consoleTexts.values.copied : text} kind={kind} onClick={copy} />
+}
+
+/** Copies a text, and knows for a moment that it has. */
+function useCopy(text = '') {
   const [copied, setCopied] = useState<string>()
-  const copy = async (text: string) => {
+  const copy = async () => {
     await navigator.clipboard.writeText(text)
-    announce(says)
+    announce(consoleTexts.values.copied)
     setCopied(text)
     setTimeout(() => setCopied(undefined), 1_500)
   }
-  return { copy, copied }
+  return { copy: () => void copy(), isCopied: copied === text }
 }
 
 export type Tone = 'good' | 'warn' | 'bad' | 'busy' | 'quiet'

@@ -2,7 +2,7 @@ import { type QueryKey, useMutation, useQueryClient } from '@tanstack/react-quer
 import { createWaybill, type Waybill } from '@waybill/client'
 import { createContext, type ReactNode, use, useMemo, useState } from 'react'
 import { consoleTexts } from '../../shared/texts.ts'
-import { Button, Form, TextField } from './fields.tsx'
+import { Button, Form, TextField, textOf } from './fields.tsx'
 
 /** Who is signed in: a key, held for the tab. */
 export interface Session {
@@ -70,10 +70,9 @@ export function SessionGate({ children }: { children: ReactNode }) {
 
 function KeyForm({ problem, onKey }: { problem: string | undefined; onKey: (key: string) => void }) {
   const { title, label, help, enter, publishable } = consoleTexts.key
-  const [typed, setTyped] = useState('')
   const [wrong, setWrong] = useState(problem)
-  const send = () => {
-    const key = typed.trim()
+  const send = (typed: FormData) => {
+    const key = textOf(typed, 'key')
     if (key.startsWith('wbp_')) setWrong(publishable)
     else if (key !== '') onKey(key)
   }
@@ -81,7 +80,7 @@ function KeyForm({ problem, onKey }: { problem: string | undefined; onKey: (key:
     <main className="sign-in">
       <Form className="card stack" onSend={send}>
         <h1>{title}</h1>
-        <TextField {...{ label, help, wrong }} value={typed} onType={setTyped} type="password" autoFocus isMono />
+        <TextField {...{ label, help, wrong }} name="key" type="password" autoFocus isMono />
         <Button text={enter} kind="main" type="submit" />
       </Form>
     </main>

@@ -1,11 +1,12 @@
 import { FeeLine_Stage as FeeStage, FeeLine_Type as FeeType, type Payment, Payment_Type } from '@waybill/client'
 import { feeTexts, paymentsTexts, paymentTexts } from '../../shared/texts.ts'
 import { Card, Facts, Table } from '../parts/blocks.tsx'
-import { Amount, Copyable, MaybeAmount, Time, Unknown, Usd } from '../parts/shown-values.tsx'
+import { Amount, Copyable, Time, Unknown, Usd } from '../parts/shown-values.tsx'
 
 /** Whose money it was, who received it, who sent the transaction. */
 export function Who({ payment }: { payment: Payment }) {
-  const { title, payer, payee, initiator, same } = paymentTexts.who
+  const { title, initiator, same } = paymentTexts.who
+  const { payer, payee } = paymentsTexts.columns
   const { links } = payment
   const isSame = payment.initiator !== undefined && payment.initiator === payment.payer
   return (
@@ -44,7 +45,7 @@ function Amounts({ payment }: { payment: Payment }) {
         facts={[
           [received, <Amount value={payment.amount} currency={payment.currency} whole />],
           [usd, <Usd value={payment.amountInUsd} />],
-          [counts, <MaybeAmount value={payment.invoiceAmount} currency={payment.invoiceCurrency} whole />],
+          [counts, <Amount value={payment.invoiceAmount} currency={payment.invoiceCurrency} whole />],
           [refunded, <Amount value={payment.refundedAmount} currency={payment.currency} whole />],
         ]}
       />
@@ -102,7 +103,7 @@ function Gas({ payment: { gas } }: { payment: Payment }) {
             [cost, <Amount value={gas.amount} currency={gas.currency} whole />],
             [usd, <Usd value={gas.amountInUsd} />],
             [used, gas.used?.toLocaleString() ?? <Unknown />],
-            [price, <MaybeAmount value={gas.price} currency={gas.currency} whole />],
+            [price, <Amount value={gas.price} currency={gas.currency} whole />],
           ]}
         />
       )}

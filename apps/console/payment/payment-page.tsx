@@ -1,13 +1,14 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { type Payment, Payment_Mark, type PaymentRequest } from '@waybill/client'
+import { useEffect } from 'react'
 import { formatAmount } from '../../shared/format-amount.ts'
-import { paymentTexts } from '../../shared/texts.ts'
+import { paymentsTexts, paymentTexts } from '../../shared/texts.ts'
 import { Card, type Fact, Facts } from '../parts/blocks.tsx'
 import { isAboveZero } from '../parts/decimals.ts'
-import { useReturn } from '../parts/hooks.ts'
+import { useVisible } from '../parts/hooks.ts'
 import { Link, LinkButton } from '../parts/link.tsx'
 import { lastPlace } from '../parts/location.ts'
-import { Empty, ErrorNotice, failureOf, isNotFound, Waiting } from '../parts/notices.tsx'
+import { Answer, Empty, isNotFound, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
 import { PaymentBadge } from '../parts/payment-badge.tsx'
 import { Amount, AmountHeading, Copyable, Time, Unknown, Usd } from '../parts/shown-values.tsx'
@@ -23,21 +24,23 @@ const POLL_MS: Readonly<Partial<Record<StatusName, number>>> = { PENDING: 2_000,
 
 export function PaymentPage({ id }: { id: string }) {
   const query = useLivePayment(id)
-  const { data: payment, error, refetch } = query
-  const { title, back } = paymentTexts
+  const { data: payment, error } = query
+  const { title } = paymentTexts
   const isGone = isNotFound(error)
-  const failure = failureOf(query)
   const amount = payment === undefined ? undefined : `${formatAmount(payment.amount)} ${payment.currency}`
   return (
     <Page
       title={amount === undefined ? title : `${title} ${amount}`}
       heading={payment === undefined ? title : heading(payment)}
-      back={{ to: lastPlace('payments'), title: back }}
+      back={{ to: lastPlace('payments'), title: paymentsTexts.title }}
     >
-      {payment === undefined && error === null && <Waiting lines={16} />}
-      {payment === undefined && isGone && <NotFound id={id} />}
-      {failure !== undefined && !isGone && <ErrorNotice error={failure} onRetry={() => void refetch()} />}
-      {payment !== undefined && <PaymentView payment={payment} isGone={isGone} />}
+      {isGone && payment === undefined && <NotFound id={id} />}
+      {isGone && payment !== undefined && <PaymentView payment={payment} isGone />}
+      {!isGone && (
+        <Answer query={query} lines={16}>
+          {(found) => <PaymentView payment={found} isGone={false} />}
+        </Answer>
+      )}
     </Page>
   )
 }
@@ -60,7 +63,11 @@ function useLivePayment(id: string) {
       data === undefined || isNotFound(error) ? false : (POLL_MS[statusNameOf(data.status)] ?? false),
   })
   // A call that hung while nobody looked would hold back the one that tells: this begins another.
-  useReturn(() => void query.refetch())
+  const { refetch } = query
+  const isVisible = useVisible()
+  useEffect(() => {
+    if (isVisible) void refetch()
+  }, [isVisible, refetch])
   return query
 }
 

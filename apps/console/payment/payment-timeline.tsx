@@ -1,9 +1,7 @@
-import { useQuery } from '@tanstack/react-query'
 import type { Payment } from '@waybill/client'
 import { paymentTexts, stateTexts } from '../../shared/texts.ts'
 import { Card } from '../parts/blocks.tsx'
 import { Amount, Copyable, Time } from '../parts/shown-values.tsx'
-import { useWaybill } from '../parts/signed-in.tsx'
 import { type LifeStep, lifeOf, type StatusName, statusNameOf } from './payment-life.ts'
 
 type Mark = 'done' | 'good' | 'warn' | 'bad' | 'next'
@@ -62,35 +60,16 @@ function Step({ step, isAlone }: { step: LifeStep; isAlone: boolean }) {
 }
 
 /** How far a payment is from being final, as far as its chain tells. */
-function NextStep({ payment }: { payment: Payment }) {
-  const { next, confirmations, about } = paymentTexts.life
-  const depth = useFinalDepth(payment.network)
-  const { confirmations: seen } = payment
-  const isMeasured = seen !== undefined && depth !== undefined
+function NextStep({ payment: { confirmations: seen } }: { payment: Payment }) {
+  const { next, confirmations } = paymentTexts.life
   return (
     <li className="life-step next">
       <span>{next}</span>
       {seen !== undefined && (
-        <span className="confirmations stack gap-1">
-          <span className="number" role="status">
-            {confirmations(seen)} {depth !== undefined && <span className="quiet">{about(depth)}</span>}
-          </span>
-          {isMeasured && <progress max={depth} value={Math.min(seen, depth)} aria-label={confirmations(seen)} />}
+        <span className="confirmations number" role="status">
+          {confirmations(seen)}
         </span>
       )}
     </li>
   )
-}
-
-/** How many confirmations a block of a chain had when it became final, by where the chain is now. Unknown to keys without the scope chains:read. */
-function useFinalDepth(network: string): number | undefined {
-  const waybill = useWaybill()
-  const { data } = useQuery({
-    queryKey: ['chains'],
-    queryFn: ({ signal }) => waybill.listChains({}, { signal }),
-    staleTime: 60_000,
-  })
-  const chain = data?.chains.find((each) => each.network === network)
-  if (chain?.headBlock === undefined || chain.finalBlock === undefined) return undefined
-  return Number(chain.headBlock - chain.finalBlock) + 1
 }

@@ -1,10 +1,9 @@
-import { useState } from 'react'
 import { paymentsTexts } from '../../shared/texts.ts'
 import { Table } from '../parts/blocks.tsx'
 import { Button, Choice } from '../parts/fields.tsx'
-import { countOf, nameText, partText, periodText, usdOf } from './chart-texts.ts'
+import { countOf, nameText, periodText, seriesText, usdOf } from './chart-texts.ts'
 import { lastDayOf } from './periods.ts'
-import { type Bar, type ChartState, seriesOf } from './sums.ts'
+import type { Bar, ChartState } from './sums.ts'
 
 interface ChartTableProps {
   readonly state: ChartState
@@ -14,37 +13,28 @@ interface ChartTableProps {
   readonly onPeriod: (from: string, to: string) => void
 }
 
-/** The same figures in words, made when somebody opens them: they change with each payment. */
-export function ChartTable(props: ChartTableProps) {
-  const [isOpen, setOpen] = useState(false)
-  return (
-    <details className="chart-table" onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary className="quiet">{paymentsTexts.chart.table}</summary>
-      {isOpen && <BarsTable {...props} />}
-    </details>
-  )
-}
-
-/** A row for each period, which is a button that shows its payments. */
-function BarsTable({ state, bars, series, onPeriod }: ChartTableProps) {
+/** The same figures in words: a row for each period, which is a button that shows its payments. */
+export function ChartTable({ state, bars, series, onPeriod }: ChartTableProps) {
   const { chart, columns: titles, count } = paymentsTexts
   const columns = [chart.period, chart.payments, titles.usd, ...series.map((name) => nameText(name, state))]
-  const rows = bars.toReversed().map(({ firstDay, parts }) => [
-    <Button
-      text={periodText(state.period, firstDay)}
-      kind="plain"
-      onClick={() => onPeriod(firstDay, lastDayOf(state.period, firstDay))}
-    />,
-    count(countOf(parts)),
-    usdOf(parts),
-    ...series.map((name) =>
-      partText(
-        parts.filter((part) => seriesOf(part.name, series) === name),
-        state,
-      ),
-    ),
-  ])
-  return <Table label={chart.label} columns={columns} rows={rows} numbers={[1, columns.length]} className="matrix" />
+  const rows = bars
+    .toReversed()
+    .map(({ firstDay, parts }) => [
+      <Button
+        text={periodText(state.period, firstDay)}
+        kind="plain"
+        onClick={() => onPeriod(firstDay, lastDayOf(state.period, firstDay))}
+      />,
+      count(countOf(parts)),
+      usdOf(parts),
+      ...series.map((name) => seriesText(name, parts, state)),
+    ])
+  return (
+    <details className="chart-table">
+      <summary className="quiet">{chart.table}</summary>
+      <Table label={chart.label} columns={columns} rows={rows} numbers={[1, columns.length]} className="matrix" />
+    </details>
+  )
 }
 
 interface ControlsProps {

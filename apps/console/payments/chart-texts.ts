@@ -4,23 +4,21 @@ import { formatDay, formatOnce } from '../../shared/format-time.ts'
 import { paymentsTexts, stateTexts } from '../../shared/texts.ts'
 import { addDecimals } from '../parts/decimals.ts'
 import { lastDayOf, type Period } from './periods.ts'
-import { type Bar, type ChartState, heightOf, type Measure, OTHER, type Part, seriesOf } from './sums.ts'
+import { type Bar, type ChartState, heightOf, type Measure, OTHER, type Part } from './sums.ts'
 
 type Parts = readonly Part[]
 
 /** What a bar says to those who cannot see it: `23 Nov 2026: 12 payments, $400.00; BASE $300.00, BSC $100.00`. */
 export function barText({ firstDay, parts }: Bar, state: ChartState, series: readonly string[]): string {
-  const ofSeries = series.map((name) => `${nameText(name, state)} ${seriesText(name, parts, series, state)}`)
+  const ofSeries = series.map((name) => `${nameText(name, state)} ${seriesText(name, parts, state)}`)
   return `${periodText(state.period, firstDay)}: ${totalText(parts)}; ${ofSeries.join(', ')}`
 }
 
 export const totalText = (parts: Parts) => `${paymentsTexts.count(countOf(parts))}, ${usdOf(parts)}`
 
-export function seriesText(name: string, parts: Parts, series: readonly string[], state: ChartState): string {
-  return partText(
-    parts.filter((part) => seriesOf(part.name, series) === name),
-    state,
-  )
+export function seriesText(name: string, parts: Parts, { measure }: ChartState): string {
+  const ofSeries = parts.filter((part) => part.name === name)
+  return measure === 'usd' ? usdOf(ofSeries) : formatAmount(String(countOf(ofSeries)))
 }
 
 export function periodText(period: Period, firstDay: string, lastDay = lastDayOf(period, firstDay)): string {
@@ -37,10 +35,6 @@ export function nameText(name: string, { split }: ChartState): string {
 
 export const countOf = (parts: Parts) => parts.reduce((sum, { count }) => sum + count, 0)
 export const usdOf = (parts: Parts) => formatUsd(addDecimals(parts.map(({ usd }) => usd)))
-
-export function partText(parts: Parts, { measure }: ChartState): string {
-  return measure === 'usd' ? usdOf(parts) : formatAmount(String(countOf(parts)))
-}
 
 /** `$20K`, `1.5K` */
 export function tickText(value: number, measure: Measure): string {

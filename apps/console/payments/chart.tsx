@@ -12,7 +12,7 @@ import {
   totalText,
 } from './chart-texts.ts'
 import { lastDayOf } from './periods.ts'
-import { type Bar, type ChartState, heightOf, seriesOf } from './sums.ts'
+import { type Bar, type ChartState, heightOf } from './sums.ts'
 
 interface ChartProps {
   readonly state: ChartState
@@ -74,7 +74,7 @@ export function Chart(props: ChartProps) {
         {series.map((name) => (
           <li key={name}>
             <span className="swatch" style={{ background: colourOf(name) }} aria-hidden="true" />
-            {nameText(name, state)} <span className="number quiet">{seriesText(name, parts, series, state)}</span>
+            {nameText(name, state)} <span className="number quiet">{seriesText(name, parts, state)}</span>
           </li>
         ))}
       </ul>
@@ -179,7 +179,7 @@ function BarColumn({ bar, x, width, scale, isChosen, state, series, colourOf }: 
     <g className={isChosen ? 'bar chosen' : 'bar'}>
       <rect className="bar-ground" x={x} y={0} width={width} height={HEIGHT} />
       {series.map((name) => {
-        const parts = bar.parts.filter((part) => seriesOf(part.name, series) === name)
+        const parts = bar.parts.filter((part) => part.name === name)
         const height = parts.reduce((sum, part) => sum + heightOf(part, state.measure), 0) * scale
         top -= height
         return (

@@ -1,7 +1,4 @@
-import { Code, ConnectError } from '@connectrpc/connect'
-import { WaybillCallError } from '@waybill/client'
 import { expect, it } from 'vitest'
-import { BadRequestSchema } from '../../../gen/google/rpc/error_details_pb.js'
 import {
   filtersOf,
   searchFilters,
@@ -11,7 +8,6 @@ import {
   withoutFilter,
   withoutOrder,
   withSort,
-  wrongFilters,
 } from './filters.ts'
 
 const query = (text: string) => new URLSearchParams(text)
@@ -62,17 +58,6 @@ it.each([
   ['to=2026-13-01', { toDate: '2026-13-01' }],
 ])('sends %s on as it is, for the service to refuse, and never searches without it', (text, sent) => {
   expect(searchFilters(query(text))).toMatchObject(sent)
-})
-
-it('names the filters that an error is about', () => {
-  const fieldViolations = ['status[1]', 'fromDate', 'limit'].map((field) => ({ field }))
-  const detail = { desc: BadRequestSchema, value: { fieldViolations } }
-  const error = new WaybillCallError(new ConnectError('wrong', Code.InvalidArgument, undefined, [detail]))
-  expect(wrongFilters(error, query('status=FAILED&status=NOPE&from=x&to=2026-03-01'))).toEqual([
-    { field: 'from', value: 'x' },
-    { field: 'status', value: 'NOPE' },
-  ])
-  expect(wrongFilters(new Error('x'), query('status=NOPE'))).toEqual([])
 })
 
 it('sorts by a column, then turns it round; the default is not written', () => {

@@ -9,10 +9,10 @@ import {
   SearchPaymentsRequest_SortOrder as SortOrder,
   type WatchFilter,
   type Waybill,
-  WaybillCallError,
 } from '@waybill/client'
 import { suggestTexts } from '../../shared/texts.ts'
 import { zoneOf } from '../parts/hooks.ts'
+import { withParameters } from '../parts/location.ts'
 
 export type Search = NonNullable<Parameters<Waybill['eachPayment']>[0]>
 
@@ -58,18 +58,11 @@ export function withoutFilter(query: URLSearchParams, { field, value }: Filter):
   return settle(next)
 }
 
-export function withoutFilters(query: URLSearchParams): URLSearchParams {
-  const next = new URLSearchParams(query)
-  for (const field of FILTER_FIELDS) next.delete(field)
-  return settle(next)
-}
+export const withoutFilters = (query: URLSearchParams) =>
+  settle(withParameters(query, Object.fromEntries(FILTER_FIELDS.map((field) => [field, '']))))
 
 /** A link to the same payments in any order and on any page, by which sums and filters are shown. */
-export function withoutOrder(query: URLSearchParams): URLSearchParams {
-  const next = new URLSearchParams(query)
-  for (const name of ['sortBy', 'sortOrder', 'cursor']) next.delete(name)
-  return next
-}
+export const withoutOrder = (query: URLSearchParams) => withParameters(query, { sortBy: '', sortOrder: '', cursor: '' })
 
 /** A cursor holds for its filters alone. Days mean nothing without their zone, so a link with days names it. */
 function settle(query: URLSearchParams): URLSearchParams {
@@ -97,13 +90,11 @@ export function sortOf(query: URLSearchParams): Sort {
 export function withSort(query: URLSearchParams, by: SortField): URLSearchParams {
   const before = sortOf(query)
   const order = before.by === by && before.order === 'desc' ? 'asc' : 'desc'
-  const next = new URLSearchParams(query)
-  next.delete('cursor')
-  if (by === 'date') next.delete('sortBy')
-  else next.set('sortBy', by)
-  if (order === 'desc') next.delete('sortOrder')
-  else next.set('sortOrder', order)
-  return next
+  return withParameters(query, {
+    cursor: '',
+    sortBy: by === 'date' ? '' : by,
+    sortOrder: order === 'desc' ? '' : order,
+  })
 }
 
 /** The filters as the service takes them, for search, sums, export and watch alike. */
@@ -151,15 +142,4 @@ export function searchOfPage(query: URLSearchParams, limit: number): Search {
     limit,
     ...(cursor !== null && { cursor }),
   }
-}
-
-/** The filters that an error names; none where it is about something else. */
-export function wrongFilters(error: Error | undefined, query: URLSearchParams): Filter[] {
-  if (!(error instanceof WaybillCallError)) return []
-  const named = new Set(error.fieldViolations.map(({ field }) => field))
-  return FILTER_FIELDS.flatMap((field) => {
-    const name = DAYS_OF_PAYMENT[field] ?? field
-    const values = [...new Set(query.getAll(field))]
-    return values.filter((_, nth) => named.has(name) || named.has(`${name}[${nth}]`)).map((value) => ({ field, value }))
-  })
 }

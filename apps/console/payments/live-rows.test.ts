@@ -1,6 +1,6 @@
 import { type Payment, WatchPaymentsResponse_Type as Type, type WatchPaymentsResponse } from '@waybill/client'
 import { expect, it } from 'vitest'
-import { applyChanges, type LiveRows, liveRowsOf, MAX_ROWS, resume, startRows } from './use-payments.ts'
+import { applyChanges, type LiveRows, MAX_ROWS, resume, startRows } from './use-payments.ts'
 
 const payment = (id: string, seconds: number) => ({ id, timestamp: { seconds: BigInt(seconds), nanos: 0 } }) as Payment
 const change = (type: Type, { id, ...rest }: { id: string }) =>
@@ -45,13 +45,6 @@ it('adds nothing to a later page or another order', () => {
     'b',
     'a',
   ])
-})
-
-it('shows an answer at once, and nothing of it once its last payment no longer matches', () => {
-  const answer = { payments: [payment('b', 20)] }
-  expect(idsOf(liveRowsOf({ answer: undefined, live: startRows([]) }, answer))).toEqual(['b'])
-  const gone = applyChanges(startRows(answer.payments), [change(Type.REMOVED, payment('b', 20))], live)
-  expect(idsOf(liveRowsOf({ answer, live: gone }, answer))).toEqual([])
 })
 
 it('does not grow', () => {

@@ -1,37 +1,18 @@
 import { useMutation } from '@tanstack/react-query'
-import type { WatchFilter, Waybill } from '@waybill/client'
 import { type RefObject, useEffect, useMemo, useRef, useState } from 'react'
 import { formatAmount } from '../../shared/format-amount.ts'
 import { dayIn } from '../../shared/format-time.ts'
-import { paymentsTexts, suggestTexts } from '../../shared/texts.ts'
+import { paymentsTexts } from '../../shared/texts.ts'
 import { Paging } from '../parts/blocks.tsx'
 import { Button } from '../parts/fields.tsx'
 import { Link } from '../parts/link.tsx'
-import {
-  currentQuery,
-  isReturn,
-  navigate,
-  rememberPlace,
-  searchOf,
-  useLocation,
-  withParameter,
-} from '../parts/location.ts'
-import { Empty, ErrorNotice, failureOf, Waiting } from '../parts/notices.tsx'
+import { currentQuery, isReturn, navigate, placeOf, rememberPlace, searchOf, useLocation } from '../parts/location.ts'
+import { Answer, Empty } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
 import { FilterBox } from './filter-box.tsx'
-import {
-  type Filter,
-  filtersOf,
-  searchFilters,
-  withFilters,
-  withoutFilter,
-  withoutFilters,
-  withoutOrder,
-  wrongFilters,
-} from './filters.ts'
+import { filtersOf, searchFilters, withoutFilters, withoutOrder } from './filters.ts'
 import { PaymentsTable } from './payments-table.tsx'
-import { placeOfRequest } from './suggest.ts'
 import { SumsCard } from './sums-card.tsx'
 import { type Connection, usePayments } from './use-payments.ts'
 
@@ -61,22 +42,6 @@ function useUnordered(query: URLSearchParams): URLSearchParams {
   return useMemo(() => new URLSearchParams(text), [text])
 }
 
-/** The filters of a link that the service refuses, each with a way out. */
-function WrongFilters({ filters }: { filters: readonly Filter[] }) {
-  const { title, wrong, remove } = paymentsTexts.wrongFilter
-  return (
-    <div className="notice bad" role="alert">
-      <h2>{title(filters.length)}</h2>
-      {filters.map((filter) => (
-        <p key={filter.field + filter.value}>
-          {wrong(filter.value, suggestTexts.fields[filter.field])}{' '}
-          <Button text={remove} kind="plain" onClick={() => change((before) => withoutFilter(before, filter))} />
-        </p>
-      ))}
-    </div>
-  )
-}
-
 interface ListProps {
   readonly query: URLSearchParams
   /** Is called with true while a person holds the rows, so that what stands above them does not move them. */
@@ -88,40 +53,35 @@ function List({ query, onPause }: ListProps) {
   const [isStopped, setStopped] = useState(false)
   const isHeld = useHold(area)
   const isPaused = isStopped || isHeld
-  const { page, live, connection, isTail, resume } = usePayments(query, isPaused)
+  const { page, connection, isTail, resume } = usePayments(query, isPaused)
   useEffect(() => {
     onPause(isPaused)
     if (!isPaused) resume()
   }, [isPaused])
-  const failure = failureOf(page)
-  const wrong = wrongFilters(failure, query)
-  if (wrong.length > 0) return <WrongFilters filters={wrong} />
-  if (failure !== undefined) return <ErrorNotice error={failure} onRetry={() => void page.refetch()} />
-  if (page.data === undefined) return <Waiting lines={12} />
   return (
-    <section ref={area} aria-label={paymentsTexts.title} aria-busy={page.isPlaceholderData}>
-      <TailLine
-        {...{ connection, isTail, isPaused }}
-        held={live.heldCount}
-        onToggle={() => setStopped(!isStopped)}
-        onShow={() => {
-          getSelection()?.removeAllRanges()
-          setStopped(false)
-          resume()
-          area.current?.scrollIntoView({ block: 'nearest' })
-          window.scrollTo({ top: 0 })
-        }}
-      />
-      {live.rows.length === 0 ? (
-        <Nothing query={query} />
-      ) : (
-        <PaymentsTable rows={live.rows} gone={live.gone} query={query} onSort={show} />
+    <Answer query={page} lines={12}>
+      {({ live, pagination }) => (
+        <section ref={area} aria-label={paymentsTexts.title} aria-busy={page.isPlaceholderData}>
+          <TailLine
+            {...{ connection, isTail, isPaused }}
+            held={live.heldCount}
+            onToggle={() => setStopped(!isStopped)}
+            onShow={() => {
+              getSelection()?.removeAllRanges()
+              setStopped(false)
+              resume()
+              window.scrollTo({ top: 0 })
+            }}
+          />
+          {live.rows.length === 0 ? (
+            <Nothing query={query} />
+          ) : (
+            <PaymentsTable rows={live.rows} gone={live.gone} query={query} onSort={show} />
+          )}
+          <Paging pagination={pagination} />
+        </section>
       )}
-      <Paging
-        pagination={page.data.pagination}
-        placeOf={(cursor) => `/payments${searchOf(withParameter(query, 'cursor', cursor))}`}
-      />
-    </section>
+    </Answer>
   )
 }
 
@@ -166,23 +126,13 @@ function Nothing({ query }: { query: URLSearchParams }) {
       <p>{isFiltered ? nothing.widen : nothing.begin}</p>
       {sought !== null && (
         <>
-          <Link to={placeOfRequest(sought)}>{nothing.requests(sought)}</Link>
-          {!query.has('q') && (
-            <Link to={`/payments${searchOf(withFilters(withoutReference(query), [{ field: 'q', value: sought }]))}`}>
-              {nothing.everywhere(sought)}
-            </Link>
-          )}
+          <Link to={placeOf('/requests', { q: sought })}>{nothing.requests(sought)}</Link>
+          {!query.has('q') && <Link to={placeOf('/payments', { q: sought })}>{nothing.everywhere(sought)}</Link>}
         </>
       )}
       {isFiltered && <Link to={`/payments${searchOf(withoutFilters(query))}`}>{clear}</Link>}
     </Empty>
   )
-}
-
-function withoutReference(query: URLSearchParams): URLSearchParams {
-  const next = new URLSearchParams(query)
-  for (const name of ['referencePrefix', 'reference']) next.delete(name)
-  return next
 }
 
 /**
@@ -240,19 +190,26 @@ function ExportView({ query }: { query: URLSearchParams }) {
   const saving = useMutation({
     mutationFn: async () => {
       running.current = new AbortController()
-      setRows(0)
-      const file = await read(waybill, searchFilters(query), running.current.signal, setRows)
-      save(new Blob(file.parts, { type: 'text/csv' }), `${name}-${dayIn(new Date())}.csv`)
-      return file.rows
+      const parts: Uint8Array<ArrayBuffer>[] = []
+      // The first line names the columns.
+      let lines = -1
+      for await (const part of waybill.exportCsv(searchFilters(query), { signal: running.current.signal })) {
+        parts.push(part)
+        for (const byte of part) if (byte === NEW_LINE) lines++
+        setRows(lines)
+      }
+      save(new Blob(parts, { type: 'text/csv' }), `${name}-${dayIn(new Date())}.csv`)
     },
   })
-  const isCancelled = running.current?.signal.aborted === true
+  const shown = formatAmount(String(rows))
   return (
     <div className="row">
       <span className="small quiet" role="status">
-        {saving.isPending && progress(formatAmount(String(rows)))}
-        {saving.isSuccess && done(formatAmount(String(saving.data)))}
-        {saving.isError && !isCancelled && <span className="wrong">{saving.error.message}</span>}
+        {saving.isPending && progress(shown)}
+        {saving.isSuccess && done(shown)}
+        {saving.isError && running.current?.signal.aborted !== true && (
+          <span className="wrong">{saving.error.message}</span>
+        )}
       </span>
       {saving.isPending ? (
         <Button text={cancel} onClick={() => running.current?.abort()} />
@@ -261,20 +218,6 @@ function ExportView({ query }: { query: URLSearchParams }) {
       )}
     </div>
   )
-}
-
-/** The pieces of the file, and how many payments stand in it. */
-async function read(waybill: Waybill, filter: WatchFilter, signal: AbortSignal, onRows: (rows: number) => void) {
-  const parts: Uint8Array<ArrayBuffer>[] = []
-  // The first line names the columns.
-  let rows = -1
-  for await (const part of waybill.exportCsv(filter, { signal })) {
-    parts.push(part)
-    for (const byte of part) if (byte === NEW_LINE) rows++
-    onRows(Math.max(rows, 0))
-  }
-  // The last line is empty.
-  return { parts, rows: rows - 1 }
 }
 
 const NEW_LINE = 10

@@ -1,11 +1,10 @@
 import { type Payment, Payment_Type } from '@waybill/client'
-import { type KeyboardEvent, memo, useEffect, useRef } from 'react'
+import { type KeyboardEvent, memo } from 'react'
 import { symbolOf } from '../../shared/format-amount.ts'
 import { paymentsTexts } from '../../shared/texts.ts'
-import { useZone } from '../parts/hooks.ts'
 import { Link, linkedRow } from '../parts/link.tsx'
 import { PaymentBadge } from '../parts/payment-badge.tsx'
-import { Amount, Badge, Copyable, Unknown, Usd, ZonedTime } from '../parts/shown-values.tsx'
+import { Amount, Badge, Copyable, Time, Unknown, Usd } from '../parts/shown-values.tsx'
 import { type SortField, sortOf, withSort } from './filters.ts'
 
 interface PaymentsTableProps {
@@ -18,8 +17,6 @@ interface PaymentsTableProps {
 /** The payments of a page. Arrow keys go from row to row, Enter opens one. */
 export function PaymentsTable({ rows, gone, query, onSort }: PaymentsTableProps) {
   const { columns } = paymentsTexts
-  const zone = useZone()
-  const slots = useSlots(rows.map(({ id }) => id))
   return (
     <div className="table-scroll">
       <table className="table payments" onKeyDown={moveBetweenRows}>
@@ -39,8 +36,8 @@ export function PaymentsTable({ rows, gone, query, onSort }: PaymentsTableProps)
           </tr>
         </thead>
         <tbody>
-          {rows.map((payment, index) => (
-            <PaymentRow key={slots[index]} payment={payment} zone={zone} isGone={gone.has(payment.id)} />
+          {rows.map((payment) => (
+            <PaymentRow key={payment.id} payment={payment} isGone={gone.has(payment.id)} />
           ))}
         </tbody>
       </table>
@@ -71,19 +68,18 @@ function SortHeader({
 
 interface PaymentRowProps {
   readonly payment: Payment
-  readonly zone: string
   readonly isGone: boolean
 }
 
 /** Shown again only when its payment changes: of a tail that is every row but the new ones. */
-const PaymentRow = memo(function PaymentRow({ payment, zone, isGone }: PaymentRowProps) {
+const PaymentRow = memo(function PaymentRow({ payment, isGone }: PaymentRowProps) {
   const { columns } = paymentsTexts
   const to = `/payments/${payment.id}`
   return (
     <tr {...linkedRow(to)} className={isGone ? 'linked gone' : 'linked'}>
       <td>
         <Link to={to} className="row-link">
-          <ZonedTime at={payment.timestamp} zone={zone} />
+          <Time at={payment.timestamp} />
         </Link>
       </td>
       <td>
@@ -137,28 +133,4 @@ function moveBetweenRows(event: KeyboardEvent<HTMLTableElement>): void {
   if (next === undefined) return
   event.preventDefault()
   next.focus()
-}
-
-/** Which row of the table each payment has, by its id, in the order of the rows. */
-type Slots = ReadonlyMap<string, number>
-
-/**
- * Gives each payment a row: the one that it had, else one that has become free, else a new one. A browser changes the words of a row in a fraction
- * of the time in which it removes one and makes another.
- */
-export function assignSlots(before: Slots, ids: readonly string[]): Slots {
-  const kept = new Set(ids)
-  const free = [...before].filter(([id]) => !kept.has(id)).map(([, slot]) => slot)
-  let next = Math.max(-1, ...before.values()) + 1
-  return new Map(ids.map((id) => [id, before.get(id) ?? free.shift() ?? next++]))
-}
-
-/** The keys of the rows that show these payments, which may not repeat. */
-function useSlots(ids: readonly string[]): readonly number[] {
-  const shown = useRef<Slots>(new Map())
-  const slots = assignSlots(shown.current, ids)
-  useEffect(() => {
-    shown.current = slots
-  })
-  return [...slots.values()]
 }

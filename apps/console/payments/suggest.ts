@@ -2,8 +2,8 @@
 import { dayIn, formatOnce } from '../../shared/format-time.ts'
 import { readAmount } from '../../shared/read-amount.ts'
 import { stateTexts, suggestTexts } from '../../shared/texts.ts'
-import { searchOf } from '../parts/location.ts'
-import { FILTER_FIELDS, type Filter, type FilterField } from './filters.ts'
+import { placeOf } from '../parts/location.ts'
+import type { Filter, FilterField } from './filters.ts'
 import { addDays, lastDayOf } from './periods.ts'
 
 export interface Suggestion {
@@ -34,7 +34,6 @@ export function suggest(typed: string, known: KnownNames, { now, zone }: { now: 
     ...suggestNames(text, known),
     ...suggestDays(text, now, zone),
     ...suggestTogether(text, known, { now, zone }),
-    ...suggestMarked(text, known, { now, zone }),
     ...(identifiers.length === 0 ? suggestReference(text) : []),
     ...suggestYear(text),
     ...suggestAmounts(text),
@@ -72,29 +71,15 @@ function suggestNames(text: string, known: KnownNames): Suggestion[] {
   return fields.flatMap((field) => complete(field, text, known[field]))
 }
 
-/** `-failed` and `not failed`, `changed today` */
-function suggestMarked(text: string, known: KnownNames, { now, zone }: { now: Date; zone: string }): Suggestion[] {
-  const [, excluded = ''] = /^(?:[-!]|not\s)\s*(\S.*)$/i.exec(text) ?? []
-  const [, changed] = /^changed\b\s*(.*)$/i.exec(text) ?? []
-  const excludable = excluded === '' ? [] : [...suggestIdentifiers(excluded), ...suggestNames(excluded, known)]
-  return [
-    ...excludable.flatMap(({ filters: [filter] }) => {
-      const field = FILTER_FIELDS.find((each) => each === `exclude.${filter?.field}`)
-      return field === undefined || filter === undefined ? [] : [of(field, filter.value)]
-    }),
-    ...(changed === undefined ? [] : suggestDays(changed, now, zone)).map(({ says, filters: [from, to] }) =>
-      span(says, from?.value ?? '', to?.value ?? '', 'changed'),
-    ),
-  ]
-}
-
 function ofRequest(reference: string): Suggestion {
-  return { id: 'request', title: suggestTexts.request, says: reference, filters: [], to: placeOfRequest(reference) }
+  return {
+    id: 'request',
+    title: suggestTexts.request,
+    says: reference,
+    filters: [],
+    to: placeOf('/requests', { q: reference }),
+  }
 }
-
-/** The requests with a reference, paid or not. */
-export const placeOfRequest = (reference: string): string =>
-  `/requests${searchOf(new URLSearchParams({ q: reference }))}`
 
 function search(text: string): Suggestion {
   return { id: 'q', title: suggestTexts.search, says: text, filters: [{ field: 'q', value: text }] }
@@ -207,11 +192,10 @@ function suggestYear(text: string): Suggestion[] {
   return /^20\d\d$/.test(text) ? [span(suggestTexts.year(text), `${text}-01-01`, `${text}-12-31`)] : []
 }
 
-function span(says: string, from: string, to: string, of: 'paid' | 'changed' = 'paid'): Suggestion {
-  const [first, last] = of === 'paid' ? (['from', 'to'] as const) : (['changedFrom', 'changedTo'] as const)
+function span(says: string, from: string, to: string): Suggestion {
   const filters: Filter[] = [
-    { field: first, value: from },
-    { field: last, value: to },
+    { field: 'from', value: from },
+    { field: 'to', value: to },
   ]
-  return { id: `${of}:${says}`, title: of === 'paid' ? suggestTexts.days : suggestTexts.changed, says, filters }
+  return { id: `days:${says}`, title: suggestTexts.days, says, filters }
 }

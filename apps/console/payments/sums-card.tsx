@@ -4,19 +4,19 @@ import { memo, useMemo, useState } from 'react'
 import { formatAmount, formatUsd } from '../../shared/format-amount.ts'
 import { dayIn } from '../../shared/format-time.ts'
 import { paymentsTexts } from '../../shared/texts.ts'
+import { Table } from '../parts/blocks.tsx'
 import { isAboveZero } from '../parts/decimals.ts'
 import { Button } from '../parts/fields.tsx'
 import { useZone } from '../parts/hooks.ts'
 import { Link } from '../parts/link.tsx'
-import { searchOf, withParameter } from '../parts/location.ts'
-import { ErrorNotice, failureOf, Waiting } from '../parts/notices.tsx'
-import { missingScope } from '../parts/scope-notice.tsx'
+import { placeOf, withParameters } from '../parts/location.ts'
+import { Failure, hasFailed, Waiting } from '../parts/notices.tsx'
 import { Amount } from '../parts/shown-values.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
 import { Chart } from './chart.tsx'
 import { ChartControls, type ChartSetting, ChartTable } from './chart-table.tsx'
 import { coloursOf } from './colours.ts'
-import { searchFilters, withFilters, wrongFilters } from './filters.ts'
+import { searchFilters, withFilters } from './filters.ts'
 import { choosePeriod } from './periods.ts'
 import {
   barsOf,
@@ -58,11 +58,7 @@ export const SumsCard = memo(function SumsCard({ query, isPaused, onChange }: Su
   const hasFailedBeside = !isFailed && mayHaveFailed(filter)
   const failedToo = useSummary(failedOf(filter), {}, { refetchInterval, enabled: hasFailedBeside })
   const known = useKnownNames(true)
-  // The list says it.
-  if (missingScope(summary.error) !== undefined) return null
-  const failure = failureOf(summary)
-  if (wrongFilters(failure, query).length > 0) return null
-  if (failure !== undefined) return <ErrorNotice error={failure} onRetry={() => void summary.refetch()} />
+  if (hasFailed(summary)) return <Failure query={summary} isBeside />
   const isReady = summary.data !== undefined && (state.split !== 'currency' || known !== undefined)
   const chart = {
     ...(isReady ? barsOf(summary.data, state) : { bars: [], series: [] }),
@@ -76,7 +72,8 @@ export const SumsCard = memo(function SumsCard({ query, isPaused, onChange }: Su
       ),
   }
   const colourOf = coloursOf(state.split, state.split === 'status' ? [] : (known?.[state.split] ?? []))
-  const changeChart = (name: ChartSetting, value: string) => onChange((before) => withParameter(before, name, value))
+  const changeChart = (name: ChartSetting, value: string) =>
+    onChange((before) => withParameters(before, { [name]: value }))
   return (
     <section className="card sums-card" aria-label={paymentsTexts.chart.label}>
       {summary.data === undefined || failedToo.isLoading ? (
@@ -168,33 +165,24 @@ function CurrencyTable({ summary, isFailed }: { summary: PaymentSummary; isFaile
   const { currencies } = sumsByCurrency(isByNetwork ? byNetwork(summary) : summary)
   const rest = currencies.length - FEW_CURRENCIES
   const columns = isFailed ? ([['gross', texts.failed]] as const) : texts.columns
+  const rows = currencies.slice(0, isWhole || isByNetwork ? undefined : FEW_CURRENCIES).map((sums) => [
+    sums.symbol,
+    ...columns.map(([name]) => (
+      <span className={isAboveZero(sums[name]) ? name : `${name} quiet`}>
+        <Amount value={sums[name]} currency={sums.symbol} decimals={2} bare />
+      </span>
+    )),
+  ])
   return (
     <>
-      <table className="sums-table small number">
-        <caption className="unseen">{texts.title}</caption>
-        <thead>
-          <tr>
-            <th scope="col">{texts.currency}</th>
-            {columns.map(([name, title]) => (
-              <th key={name} scope="col">
-                {title}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {currencies.slice(0, isWhole || isByNetwork ? undefined : FEW_CURRENCIES).map((sums) => (
-            <tr key={sums.symbol}>
-              <th scope="row">{sums.symbol}</th>
-              {columns.map(([name, title]) => (
-                <td key={name} data-name={title} className={isAboveZero(sums[name]) ? name : `${name} quiet`}>
-                  <Amount value={sums[name]} currency={sums.symbol} decimals={2} bare />
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table
+        label={texts.title}
+        columns={[texts.currency, ...columns.map(([, title]) => title)]}
+        rows={rows}
+        numbers={[1, 3]}
+        name={0}
+        className="sums-table small number"
+      />
       <div className="sums-choices row">
         {rest > 0 && !isByNetwork && (
           <Button
@@ -216,12 +204,9 @@ function CurrencyTable({ summary, isFailed }: { summary: PaymentSummary; isFaile
 
 /** Failed payments of the filter, which moved no money: a link to them. */
 function Failed({ summary: { count, amountInUsd }, query }: { summary: PaymentSummary; query: URLSearchParams }) {
-  const to = new URLSearchParams(query)
-  to.delete('status')
-  to.set('status', 'FAILED')
   return (
     <p className="small">
-      <Link to={`/payments${searchOf(to)}`} className="failed-link">
+      <Link to={placeOf('/payments', { status: 'FAILED' }, query)} className="failed-link">
         {paymentsTexts.sums.besides(count, formatUsd(amountInUsd))}
       </Link>
     </p>

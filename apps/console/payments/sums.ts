@@ -56,7 +56,8 @@ export function barsOf({ groups }: Pick<PaymentSummary, 'groups'>, { period, spl
     (left, right) => totals.get(right)! - totals.get(left)! || (left < right ? -1 : 1),
   )
   const series = sorted.filter((name) => name !== OTHER).slice(0, MAX_SERIES)
-  const byDay = Map.groupBy(found, ({ firstDay }) => firstDay)
+  const parts = found.map((part) => ({ ...part, name: series.includes(part.name) ? part.name : OTHER }))
+  const byDay = Map.groupBy(parts, ({ firstDay }) => firstDay)
   const bars = fillPeriods(period, [...byDay.keys()].toSorted()).map(
     (firstDay): Bar => ({ firstDay, parts: byDay.get(firstDay) ?? [] }),
   )
@@ -67,8 +68,6 @@ export function barsOf({ groups }: Pick<PaymentSummary, 'groups'>, { period, spl
 export function heightOf({ count, usd }: Part, measure: Measure): number {
   return measure === 'count' ? count : Number(usd)
 }
-
-export const seriesOf = (name: string, series: readonly string[]) => (series.includes(name) ? name : OTHER)
 
 const STATUSES = [
   Payment_Status.PENDING,

@@ -6,7 +6,7 @@ import {
   WatchPaymentsResponse_Type,
   type Waybill,
 } from '@waybill/client'
-import { useEffect, useEffectEvent, useMemo, useState } from 'react'
+import { useCallback, useEffect, useEffectEvent, useMemo, useState } from 'react'
 import { watched } from '../parts/away.tsx'
 import { useVisible } from '../parts/hooks.ts'
 import { isReturn } from '../parts/location.ts'
@@ -21,15 +21,30 @@ export const SUMS_MS = 5_000
 
 export type Connection = 'live' | 'lost' | 'off'
 
-/** One page of payments, kept current by the watch. */
+/** A page of payments, as it was read and has changed since. */
+interface FollowedPage extends Pick<Awaited<ReturnType<Waybill['searchPayments']>>, 'pagination'> {
+  readonly live: LiveRows
+  /** Up to where its changes have been taken over. It moves on with each of them. */
+  readonly position: { at?: string | undefined }
+}
+
+/** One page of payments, kept current by the watch. The query's own answer changes, so that who comes back finds it as it was left. */
 export function usePayments(query: URLSearchParams, isPaused: boolean) {
   const waybill = useWaybill()
   const queries = useQueryClient()
   const address = query.toString()
-  const search = useMemo(() => searchOfPage(new URLSearchParams(address), PAGE_SIZE), [address])
+  const { filter, search, queryKey, isTail } = useMemo(() => {
+    const asked = new URLSearchParams(address)
+    const search = searchOfPage(asked, PAGE_SIZE)
+    const filter: WatchFilter = searchFilters(asked)
+    return { filter, search, queryKey: ['payments', search], isTail: isTailOf(asked) }
+  }, [address])
   const page = useQuery({
-    queryKey: ['payments', search],
-    queryFn: ({ signal }) => waybill.searchPayments(search, { signal }),
+    queryKey,
+    queryFn: async ({ signal }): Promise<FollowedPage> => {
+      const { payments, pagination, watchCursor } = await waybill.searchPayments(search, { signal })
+      return { pagination, live: startRows(payments), position: { at: watchCursor } }
+    },
     placeholderData: keepPreviousData,
     // The watch keeps it current. Who comes back to it finds it as it was left.
     staleTime: () => (isReturn() ? Number.POSITIVE_INFINITY : 0),
@@ -38,112 +53,55 @@ export function usePayments(query: URLSearchParams, isPaused: boolean) {
     structuralSharing: false,
     meta: watched,
   })
-  const isTail = isTailOf(query)
-  const [followed, setFollowed] = useState<FollowedPage>({ answer: undefined, live: startRows([]) })
-  const change = (make: (live: LiveRows) => LiveRows) =>
-    setFollowed(({ answer, live }) => ({ answer, live: make(live) }))
-  const { connection, position } = useChanges({
-    waybill,
-    filter: useMemo(() => searchFilters(new URLSearchParams(address)) as WatchFilter, [address]),
-    from: page.isPlaceholderData ? undefined : page.data?.watchCursor,
-    onChanges: (changes) => change((live) => applyChanges(live, changes, { isTail, isPaused })),
-    onLost: () => void page.refetch(),
-  })
+  const { refetch } = page
+  const position = page.isPlaceholderData ? undefined : page.data?.position
+  const change = useCallback(
+    (make: (live: LiveRows) => LiveRows) =>
+      queries.setQueryData<FollowedPage>(queryKey, (before) => before && { ...before, live: make(before.live) }),
+    [queries, queryKey],
+  )
+  const [connection, setConnection] = useState<Connection>('off')
+  const isVisible = useVisible()
+  const isHeld = useEffectEvent(() => isPaused)
   useEffect(() => {
-    if (page.data !== undefined) setFollowed({ answer: page.data, live: leftRowsOf(page.data) })
-  }, [page.data])
-  const leave = useEffectEvent(() => {
-    if (followed.answer !== page.data || page.data === undefined) return
-    const left = { ...page.data, ...(position.at !== undefined && { watchCursor: position.at }) }
-    leftRows.set(left, followed.live)
-    queries.setQueryData(['payments', search], left)
-  })
-  useEffect(() => () => leave(), [])
-  return { page, live: liveRowsOf(followed, page.data), connection, isTail, resume: () => change(resume) }
+    if (position?.at === undefined || !isVisible) return
+    const left = new AbortController()
+    const { signal } = left
+    let held: WatchPaymentsResponse[] = []
+    const flush = () => {
+      const [changes, tail] = [held, { isTail, isPaused: isHeld() }]
+      held = []
+      if (changes.length > 0) change((live) => applyChanges(live, changes, tail))
+    }
+    const timer = setInterval(flush, FLUSH_MS)
+    const follow = async () => {
+      const onPosition = (at: string) => {
+        position.at = at
+        setConnection('live')
+      }
+      const options = { from: position.at, signal, onPosition, onReconnect: () => setConnection('lost') }
+      for await (const each of waybill.watchPayments(filter, options)) held.push(each)
+    }
+    setConnection('live')
+    // The changes since then can no longer be had: the page is read again.
+    follow().catch(() => {
+      if (signal.aborted) return
+      setConnection('off')
+      void refetch()
+    })
+    return () => {
+      left.abort()
+      clearInterval(timer)
+      flush()
+    }
+  }, [waybill, filter, position, isVisible, change, isTail, refetch])
+  return { page, connection, isTail, resume: () => void change(resume) }
 }
-
-type Answer = { readonly payments: readonly Payment[] }
-
-/** The rows of pages as they were left. */
-const leftRows = new WeakMap<Answer, LiveRows>()
-const leftRowsOf = (answer: Answer) => leftRows.get(answer) ?? startRows(answer.payments)
 
 /** New payments come in at the top of the first page alone, and only where the newest are at the top. */
 function isTailOf(query: URLSearchParams): boolean {
   const { by, order } = sortOf(query)
   return by === 'date' && order === 'desc' && !query.has('cursor')
-}
-
-interface Changes {
-  readonly waybill: Waybill
-  readonly filter: WatchFilter
-  /** Where the page that is shown was read; undefined while there is none. */
-  readonly from: string | undefined
-  readonly onChanges: (changes: readonly WatchPaymentsResponse[]) => void
-  /** Called when the changes since `from` can no longer be had: the page must be read again. */
-  readonly onLost: () => void
-}
-
-/** Follows the changes of the payments that match while the page is visible, from where the page was read or where it stopped following. */
-function useChanges({ waybill, filter, from, onChanges, onLost }: Changes) {
-  const [connection, setConnection] = useState<Connection>('off')
-  const isVisible = useVisible()
-  const [position] = useState<{ from?: string | undefined; at?: string | undefined }>({})
-  const flush = useEffectEvent(onChanges)
-  const lose = useEffectEvent(onLost)
-  useEffect(() => {
-    if (from === undefined || !isVisible) return
-    if (position.from !== from) Object.assign(position, { from, at: from })
-    const left = new AbortController()
-    const { signal } = left
-    const batch = createBatch((changes) => flush(changes))
-    const follow = async () => {
-      const changes = waybill.watchPayments(filter, {
-        from: position.at,
-        signal,
-        onReconnect: () => setConnection('lost'),
-        onPosition(at) {
-          position.at = at
-          setConnection('live')
-        },
-      })
-      for await (const each of changes) batch.add(each)
-    }
-    setConnection('live')
-    follow().catch(() => {
-      if (signal.aborted) return
-      setConnection('off')
-      lose()
-    })
-    return () => {
-      left.abort()
-      batch.end()
-    }
-  }, [waybill, filter, from, isVisible, position])
-  return { connection, position }
-}
-
-/** Gathers changes for a moment. */
-function createBatch(flush: (changes: readonly WatchPaymentsResponse[]) => void) {
-  let held: WatchPaymentsResponse[] = []
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const send = () => {
-    timer = undefined
-    const changes = held
-    held = []
-    flush(changes)
-  }
-  return {
-    add(change: WatchPaymentsResponse) {
-      held.push(change)
-      timer ??= setTimeout(send, FLUSH_MS)
-    },
-    end() {
-      if (timer === undefined) return
-      clearTimeout(timer)
-      send()
-    },
-  }
 }
 
 /** The rows of a page that stays current: decides what a change does to them. Nothing here asks the service. */
@@ -161,17 +119,6 @@ export const MAX_ROWS = 100
 
 export function startRows(rows: readonly Payment[]): LiveRows {
   return { rows, gone: new Set(), held: [], heldCount: 0 }
-}
-
-/** Rows that are followed, and the answer of the search that they began with. */
-interface FollowedPage {
-  readonly answer: Answer | undefined
-  readonly live: LiveRows
-}
-
-/** The rows to show: as an answer has them until they are followed, then as they are, also when none is left. */
-export function liveRowsOf({ answer, live }: FollowedPage, latest: FollowedPage['answer']): LiveRows {
-  return latest === undefined || latest === answer ? live : leftRowsOf(latest)
 }
 
 interface TailState {

@@ -1,10 +1,8 @@
 import { useQuery } from '@tanstack/react-query'
 import { type PaymentRequestSummary, PaymentRequest_Status as Status } from '@waybill/client'
-import { formatAmount } from '../../shared/format-amount.ts'
 import { requestTexts } from '../../shared/texts.ts'
 import { addDecimals } from '../parts/decimals.ts'
-import { ErrorNotice, failureOf } from '../parts/notices.tsx'
-import { missingScope } from '../parts/scope-notice.tsx'
+import { Failure, hasFailed } from '../parts/notices.tsx'
 import { Amount } from '../parts/shown-values.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
 
@@ -20,22 +18,20 @@ export function Outstanding() {
     queryFn: async ({ signal }) => sumOutstanding((await waybill.summarizePaymentRequests(owed, { signal })).groups),
     staleTime: 30_000,
   })
-  const { data, refetch } = summary
-  const failure = failureOf(summary)
-  // The list says it.
-  if (missingScope(summary.error) !== undefined) return null
+  if (hasFailed(summary)) return <Failure query={summary} isBeside />
+  const { data } = summary
   return (
     <section className="owed card row gap-wide" aria-labelledby="outstanding">
       <div>
         <h2 id="outstanding">{title}</h2>
         <p className="quiet small owed-note">{note}</p>
       </div>
-      {failure !== undefined && <ErrorNotice error={failure} onRetry={() => void refetch()} />}
-      {failure === undefined && data !== undefined && <Sums sums={data} />}
-      {failure === undefined && data === undefined && (
+      {data === undefined ? (
         <p className="quiet" role="status">
           {adding}
         </p>
+      ) : (
+        <Sums sums={data} />
       )}
     </section>
   )
@@ -46,17 +42,12 @@ function Sums({ sums }: { sums: readonly OutstandingSum[] }) {
   if (sums.length === 0) return <p className="quiet">{nothing}</p>
   return (
     <ul className="sums row gap-wide">
-      {sums.map(({ symbol, amount, requests, parts }) => (
+      {sums.map(({ symbol, amount, requests }) => (
         <li key={symbol} className="sum">
           <strong>
             <Amount value={amount} currency={symbol} />
           </strong>
           <span className="quiet small">{of(requests)}</span>
-          {parts.length > 1 && (
-            <span className="unseen">
-              {parts.map((part) => `${part.network}: ${formatAmount(part.amount)}`).join(', ')}
-            </span>
-          )}
         </li>
       ))}
     </ul>
@@ -64,7 +55,7 @@ function Sums({ sums }: { sums: readonly OutstandingSum[] }) {
 }
 
 /** What is left of the requests of one invoice currency. */
-type OwedGroup = Pick<PaymentRequestSummary['groups'][number], 'symbol' | 'network' | 'count' | 'outstandingAmount'>
+type OwedGroup = Pick<PaymentRequestSummary['groups'][number], 'symbol' | 'count' | 'outstandingAmount'>
 
 /** What is outstanding in one currency, on whatever chain. */
 type OutstandingSum = ReturnType<typeof sumOutstanding>[number]
@@ -81,10 +72,6 @@ export function sumOutstanding(groups: readonly OwedGroup[]) {
       symbol,
       amount: addDecimals(ofSymbol.map(({ outstandingAmount }) => outstandingAmount)),
       requests: ofSymbol.reduce((sum, { count }) => sum + count, 0),
-      /** The same by chain; one part without a chain for fiat. */
-      parts: ofSymbol
-        .map(({ network, outstandingAmount }) => ({ network, amount: outstandingAmount }))
-        .toSorted((a, b) => ((a.network ?? '') < (b.network ?? '') ? -1 : 1)),
     }))
     .toSorted((a, b) => b.requests - a.requests || (a.symbol < b.symbol ? -1 : 1))
 }

@@ -2,8 +2,8 @@ import type { PaymentRequest } from '@waybill/client'
 import { useState } from 'react'
 import { isPayable, stateOf } from '../../shared/request-state.ts'
 import { requestTexts } from '../../shared/texts.ts'
-import { Button, Form, TextField } from '../parts/fields.tsx'
-import { Copyable, useCopy } from '../parts/shown-values.tsx'
+import { Button, Form, TextField, textOf } from '../parts/fields.tsx'
+import { Copyable, CopyButton } from '../parts/shown-values.tsx'
 import { useSession } from '../parts/signed-in.tsx'
 
 const { pay: texts, one } = requestTexts
@@ -22,6 +22,7 @@ export function PayLink({ request }: { request: PaymentRequest }) {
     setKey(typed)
   }
   const mayPay = isPayable(stateOf(request))
+  const link = `${location.origin}/pay/${request.paymentReference}?key=${key}`
   return (
     <section className="card stack" aria-labelledby="pay">
       <h2 id="pay">{texts.title}</h2>
@@ -30,7 +31,13 @@ export function PayLink({ request }: { request: PaymentRequest }) {
       ) : (
         <>
           <p className={mayPay ? undefined : 'quiet'}>{mayPay ? texts.says : texts.ended}</p>
-          <Ready link={linkTo(request.paymentReference, key)} mayPay={mayPay} />
+          <p className="mono pay-link">{link}</p>
+          <div className="row">
+            <CopyButton value={link} text={texts.copy} kind={mayPay ? 'main' : ''} />
+            <a className="button" href={link} target="_blank" rel="noreferrer">
+              {texts.open} <span aria-hidden="true">↗</span>
+            </a>
+          </div>
           {!isDemo && <Button text={texts.keyChange} kind="plain" onClick={() => keep(undefined)} />}
         </>
       )}
@@ -42,41 +49,17 @@ export function PayLink({ request }: { request: PaymentRequest }) {
   )
 }
 
-function linkTo(paymentReference: string, key: string): string {
-  return `${location.origin}/pay/${paymentReference}?key=${key}`
-}
-
-function Ready({ link, mayPay }: { link: string; mayPay: boolean }) {
-  const { copy, copied } = useCopy(texts.copied)
-  return (
-    <>
-      <p className="mono pay-link">{link}</p>
-      <div className="row">
-        <Button
-          text={copied === link ? texts.copied : texts.copy}
-          kind={mayPay ? 'main' : ''}
-          onClick={() => void copy(link)}
-        />
-        <a className="button" href={link} target="_blank" rel="noreferrer">
-          {texts.open} <span aria-hidden="true">↗</span>
-        </a>
-      </div>
-    </>
-  )
-}
-
 function KeyField({ onKey }: { onKey: (key: string) => void }) {
-  const [typed, setTyped] = useState('')
   const [wrong, setWrong] = useState<string>()
-  const send = () => {
-    const key = typed.trim()
+  const send = (typed: FormData) => {
+    const key = textOf(typed, 'key')
     if (key.startsWith('wb_')) setWrong(texts.secret)
     else if (/^wbp_[0-9A-Za-z]{40}$/.test(key)) onKey(key)
     else setWrong(texts.keyWrong)
   }
   return (
     <Form className="stack" onSend={send}>
-      <TextField label={texts.keyLabel} help={texts.keyHelp} wrong={wrong} value={typed} onType={setTyped} isMono />
+      <TextField label={texts.keyLabel} help={texts.keyHelp} wrong={wrong} name="key" isMono />
       <Button text={texts.keySave} type="submit" />
     </Form>
   )

@@ -1,25 +1,25 @@
-import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type Payment, type PaymentRequest, WaybillCallError } from '@waybill/client'
-import { useEffect, useRef, useState } from 'react'
+import { useEffect, useState } from 'react'
 import { isPayable, stateOf } from '../../shared/request-state.ts'
-import { requestTexts } from '../../shared/texts.ts'
+import { consoleTexts, requestTexts, stateTexts } from '../../shared/texts.ts'
 import { watched } from '../parts/away.tsx'
 import { Card, Facts, Table } from '../parts/blocks.tsx'
 import { isAboveZero } from '../parts/decimals.ts'
 import { Button } from '../parts/fields.tsx'
 import { useVisible } from '../parts/hooks.ts'
 import { Link, LinkButton } from '../parts/link.tsx'
-import { lastPlace } from '../parts/location.ts'
-import { Empty, ErrorNotice, failureOf, isNotFound, Waiting } from '../parts/notices.tsx'
+import { lastPlace, placeOf } from '../parts/location.ts'
+import { Answer, Empty, ErrorNotice, isNotFound } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
 import { PaymentBadge } from '../parts/payment-badge.tsx'
-import { Amount, AmountHeading, Copyable, MaybeAmount, Time } from '../parts/shown-values.tsx'
-import { useWaybill } from '../parts/signed-in.tsx'
+import { Amount, AmountHeading, Copyable, Time } from '../parts/shown-values.tsx'
+import { useAction, useWaybill } from '../parts/signed-in.tsx'
 import { AmountsBar } from './amounts-bar.tsx'
 import { PayLink } from './pay-link.tsx'
 import { RequestBadges, Warnings } from './request-badges.tsx'
 
-const { one: texts } = requestTexts
+const { one: texts, list, create } = requestTexts
 
 export function RequestPage({ paymentReference }: { paymentReference: string }) {
   const waybill = useWaybill()
@@ -31,21 +31,22 @@ export function RequestPage({ paymentReference }: { paymentReference: string }) 
     meta: watched,
   })
   const { isCut } = useWatchedRequest(paymentReference, first.isSuccess)
-  const { data: request, error, refetch } = first
-  const isUnknown = isNotFound(error)
-  const failure = failureOf(first)
+  const { data: request } = first
   const name = request?.reference ?? paymentReference
   return (
     <Page
       title={request === undefined ? texts.title : `${texts.title} ${name}`}
       heading={request === undefined ? texts.title : heading(request)}
-      back={{ to: lastPlace('requests'), title: texts.back }}
+      back={{ to: lastPlace('requests'), title: list.title }}
       actions={request !== undefined && <Actions request={request} />}
     >
-      {request === undefined && error === null && <Waiting lines={16} />}
-      {isUnknown && <NotFound paymentReference={paymentReference} />}
-      {failure !== undefined && !isUnknown && <ErrorNotice error={failure} onRetry={() => void refetch()} />}
-      {request !== undefined && <RequestView request={request} isCut={isCut} />}
+      {isNotFound(first.error) ? (
+        <NotFound paymentReference={paymentReference} />
+      ) : (
+        <Answer query={first} lines={16}>
+          {(found) => <RequestView request={found} isCut={isCut} />}
+        </Answer>
+      )}
     </Page>
   )
 }
@@ -55,7 +56,7 @@ function NotFound({ paymentReference }: { paymentReference: string }) {
     <Empty title={texts.notFound.title}>
       <p className="mono">{paymentReference}</p>
       <p>{texts.notFound.says}</p>
-      <LinkButton to="/requests" text={texts.back} />
+      <LinkButton to="/requests" text={list.title} />
     </Empty>
   )
 }
@@ -67,12 +68,23 @@ const heading = (request: PaymentRequest) => (
 )
 
 /** What helps to be paid, while something is to be paid. */
-function Actions({ request }: { request: PaymentRequest }) {
-  if (!isPayable(stateOf(request))) return undefined
+function Actions({ request: { paymentReference, status } }: { request: PaymentRequest }) {
+  const queries = useQueryClient()
+  const cancel = useAction(
+    ['requests'],
+    (waybill) => waybill.cancelPaymentRequest({ paymentReference }),
+    (cancelled) => queries.setQueryData(['request', paymentReference], cancelled),
+  )
+  if (!isPayable(stateOf({ status }))) return undefined
   return (
     <>
-      <LinkButton to={`/why?request=${request.paymentReference}`} text={texts.why} />
-      <CancelDialog request={request} />
+      {cancel.error !== null && <ErrorNotice error={cancel.error} />}
+      <LinkButton to={placeOf('/why', { request: paymentReference })} text={consoleTexts.nav.why} />
+      <Button
+        text={texts.cancel}
+        disabled={cancel.isPending}
+        onClick={() => confirm(texts.cancelSure) && cancel.mutate()}
+      />
     </>
   )
 }
@@ -103,81 +115,36 @@ function RequestView({ request, isCut }: { request: PaymentRequest; isCut: boole
 }
 
 function Terms({ request }: { request: PaymentRequest }) {
-  const { fields, noReference, noRefundAddress, never } = texts
+  const { fields, noReference, noRefundAddress } = texts
+  const typed = create.fields
   const { reference, title, returnUrl, refundAddress, allowedPayers, expiresAt, cancelledAt } = request
   const quiet = (text: string) => <span className="quiet">{text}</span>
   return (
     <Card id="terms" title={texts.terms}>
       <Facts
         facts={[
-          [fields.reference, reference === undefined ? quiet(noReference) : <Copyable value={reference} whole />],
-          title === undefined ? undefined : [fields.title, title],
-          [fields.amount, <Amount value={request.amount} currency={request.invoiceCurrency} whole />],
-          [fields.paidIn, request.paymentCurrency],
-          [fields.payee, <Copyable value={request.payee} whole />],
+          [typed.reference.label, reference === undefined ? quiet(noReference) : <Copyable value={reference} whole />],
+          title === undefined ? undefined : [typed.title.label, title],
+          [typed.amount.label, <Amount value={request.amount} currency={request.invoiceCurrency} whole />],
+          [typed.paymentCurrency.label, request.paymentCurrency],
+          [typed.payee.label, <Copyable value={request.payee} whole />],
           [
-            fields.refundAddress,
+            typed.refundAddress.label,
             refundAddress === undefined ? quiet(noRefundAddress) : <Copyable value={refundAddress} whole />,
           ],
           allowedPayers.length === 0
             ? undefined
-            : [fields.allowedPayers, allowedPayers.map((payer) => <Copyable key={payer} value={payer} whole />)],
-          returnUrl === undefined ? undefined : [fields.returnUrl, <Copyable value={returnUrl} whole />],
+            : [typed.allowedPayers.label, allowedPayers.map((payer) => <Copyable key={payer} value={payer} whole />)],
+          returnUrl === undefined ? undefined : [typed.returnUrl.label, <Copyable value={returnUrl} whole />],
           ...Object.entries(request.metadata).map(([key, value]) => [key, <Copyable value={value} whole />] as const),
           [fields.created, <Time at={request.createdAt} />],
-          [fields.expires, expiresAt === undefined ? quiet(never) : <Time at={expiresAt} />],
-          cancelledAt && [fields.cancelled, <Time at={cancelledAt} />],
+          [typed.expiresAt.label, expiresAt === undefined ? quiet(list.never) : <Time at={expiresAt} />],
+          cancelledAt && [stateTexts.request.CANCELLED, <Time at={cancelledAt} />],
           [fields.requestId, <Copyable value={request.requestId} whole />],
           [fields.salt, <Copyable value={request.salt} whole />],
         ]}
       />
     </Card>
-  )
-}
-
-const { cancel: cancelTexts } = requestTexts
-
-/** A button that asks first. The dialog is the browser's own: it holds the focus, closes on Escape and gives the focus back. */
-function CancelDialog({ request: { paymentReference } }: { request: PaymentRequest }) {
-  const waybill = useWaybill()
-  const queries = useQueryClient()
-  const dialog = useRef<HTMLDialogElement>(null)
-  const { mutate, isPending, error, reset } = useMutation({
-    mutationFn: () => waybill.cancelPaymentRequest({ paymentReference }),
-    onSuccess: async (cancelled) => {
-      dialog.current?.close()
-      queries.setQueryData(['request', paymentReference], cancelled)
-      await queries.invalidateQueries({ queryKey: ['requests'] })
-    },
-  })
-  const open = () => {
-    reset()
-    dialog.current?.showModal()
-  }
-  return (
-    <>
-      <Button text={cancelTexts.open} onClick={open} />
-      <dialog ref={dialog} aria-labelledby="cancel-title">
-        <div className="stack">
-          <h2 id="cancel-title">{cancelTexts.title}</h2>
-          <ul className="bullets">
-            {cancelTexts.says.map((line) => (
-              <li key={line}>{line}</li>
-            ))}
-          </ul>
-          {error !== null && <ErrorNotice error={error} />}
-          <div className="row dialog-actions">
-            <Button text={cancelTexts.keep} autoFocus onClick={() => dialog.current?.close()} />
-            <Button
-              text={isPending ? cancelTexts.busy : cancelTexts.confirm}
-              kind="danger"
-              disabled={isPending}
-              onClick={() => mutate()}
-            />
-          </div>
-        </div>
-      </dialog>
-    </>
   )
 }
 
@@ -222,13 +189,11 @@ function RequestPayments({ request }: { request: PaymentRequest }) {
     queryFn: ({ signal }) => waybill.searchPayments({ paymentReference: [paymentReference], limit: MOST }, { signal }),
     placeholderData: keepPreviousData,
   })
-  const { data, error, refetch } = query
-  const failure = failureOf(query)
   return (
     <Card id="payments" title={texts.payments}>
-      {failure !== undefined && <ErrorNotice error={failure} onRetry={() => void refetch()} />}
-      {error === null && data === undefined && <Waiting lines={2} />}
-      {data !== undefined && <Found payments={data.payments} hasMore={data.pagination?.hasMore === true} />}
+      <Answer query={query} lines={2}>
+        {({ payments, pagination }) => <Found payments={payments} hasMore={pagination?.hasMore === true} />}
+      </Answer>
     </Card>
   )
 }
@@ -242,7 +207,7 @@ function Found({ payments, hasMore }: { payments: readonly Payment[]; hasMore: b
     </Link>,
     <PaymentBadge status={payment.status} superseded={payment.superseded} />,
     <Amount value={payment.amount} currency={payment.currency} />,
-    <MaybeAmount value={payment.invoiceAmount} currency={payment.invoiceCurrency} />,
+    <Amount value={payment.invoiceAmount} currency={payment.invoiceCurrency} />,
     <Copyable value={payment.payer} />,
   ])
   return (

@@ -1,14 +1,12 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { type PaymentRequest, PaymentRequest_Status as Status, type Waybill } from '@waybill/client'
-import { useState } from 'react'
-import type { RequestState } from '../../shared/request-state.ts'
 import { requestTexts, stateTexts } from '../../shared/texts.ts'
 import { Paging, Table } from '../parts/blocks.tsx'
 import { isAboveZero } from '../parts/decimals.ts'
-import { Button, Form } from '../parts/fields.tsx'
+import { Button, Form, textOf } from '../parts/fields.tsx'
 import { Link, LinkButton } from '../parts/link.tsx'
-import { navigate, rememberPlace, searchOf, useLocation } from '../parts/location.ts'
-import { Empty, ErrorNotice, failureOf, isNotFound, Waiting } from '../parts/notices.tsx'
+import { navigate, placeOf, rememberPlace, useLocation } from '../parts/location.ts'
+import { Answer, Empty, isNotFound } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
 import { Amount, Time } from '../parts/shown-values.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'
@@ -16,28 +14,20 @@ import { readPaymentReference, readSearch } from './find-request.ts'
 import { Outstanding } from './outstanding.tsx'
 import { RequestBadges } from './request-badges.tsx'
 
-/** What of the list is in the link. */
-interface Shown {
-  readonly view: ViewName
-  readonly q: string
-  readonly cursor: string | undefined
-}
-
 const { list: texts } = requestTexts
 
 const ROWS = 20
 
 export function RequestsPage() {
   const { query } = useLocation()
-  const shown = readShown(query)
-  rememberPlace('requests', placeOf(shown))
+  rememberPlace('requests', placeOf('/requests', {}, query))
   return (
     <Page title={texts.title} actions={<NewRequest />}>
       <div className="stack">
         <Outstanding />
-        <Search key={shown.q} shown={shown} />
-        <Tabs shown={shown} />
-        <List shown={shown} />
+        <Search key={query.get('q')} query={query} />
+        <Tabs query={query} />
+        <List query={query} />
       </div>
     </Page>
   )
@@ -45,86 +35,82 @@ export function RequestsPage() {
 
 const NewRequest = () => <LinkButton to="/requests/new" text={texts.create} kind="main" />
 
-function readShown(query: URLSearchParams): Shown {
-  return {
-    view: viewNameOf(query.get('status')),
-    q: query.get('q') ?? '',
-    cursor: query.get('cursor') ?? undefined,
-  }
+interface ListProps {
+  readonly query: URLSearchParams
 }
 
-function placeOf({ view, q, cursor }: Partial<Shown>): string {
-  const query = new URLSearchParams()
-  if (view !== undefined && view !== 'ALL') query.set('status', view)
-  if (q !== undefined && q !== '') query.set('q', q)
-  if (cursor !== undefined) query.set('cursor', cursor)
-  return `/requests${searchOf(query)}`
-}
-
-function Search({ shown: { q, view } }: { shown: Shown }) {
-  const [typed, setTyped] = useState(q)
+function Search({ query }: ListProps) {
+  const q = query.get('q') ?? ''
+  const find = (typed: FormData) => navigate(placeOf('/requests', { q: textOf(typed, 'q'), cursor: '' }, query))
   return (
-    <Form role="search" className="narrow row" onSend={() => navigate(placeOf({ view, q: typed.trim() }))}>
-      <label htmlFor="find" className="unseen">
-        {texts.searchLabel}
-      </label>
+    <Form role="search" className="narrow row" onSend={find}>
       <input
-        id="find"
+        name="q"
         type="search"
         className="input grow"
-        value={typed}
-        onChange={(event) => setTyped(event.target.value)}
+        aria-label={texts.searchLabel}
+        defaultValue={q}
         placeholder={texts.searchHint}
         autoComplete="off"
         spellCheck={false}
         maxLength={256}
       />
       <Button text={texts.search} type="submit" />
-      {q !== '' && <LinkButton to={placeOf({ view })} text={texts.clear} kind="plain" />}
+      {q !== '' && (
+        <LinkButton to={placeOf('/requests', { q: '', cursor: '' }, query)} text={texts.clear} kind="plain" />
+      )}
     </Form>
   )
 }
 
-function Tabs({ shown }: { shown: Shown }) {
+function Tabs({ query }: ListProps) {
+  const shown = viewNameOf(query.get('status'))
   return (
     <nav className="row gap-1" aria-label={texts.tabs}>
       {viewNames.map((view) => (
         <Link
           key={view}
-          to={placeOf({ view, q: shown.q })}
+          to={placeOf('/requests', { status: view === 'ALL' ? '' : view, cursor: '' }, query)}
           className="tab"
-          aria-current={view === shown.view ? 'page' : undefined}
+          aria-current={view === shown ? 'page' : undefined}
         >
-          {nameOfView(view)}
+          {viewTexts[view]}
         </Link>
       ))}
     </nav>
   )
 }
 
-function nameOfView(view: ViewName): string {
-  if (view === 'ALL') return texts.all
-  return view === 'OVERPAID' ? stateTexts.overpaid : stateTexts.request[view]
-}
-
-function List({ shown }: { shown: Shown }) {
+function List({ query }: ListProps) {
   const waybill = useWaybill()
+  const shown = {
+    view: viewNameOf(query.get('status')),
+    q: query.get('q') ?? '',
+    cursor: query.get('cursor') ?? undefined,
+  }
   const found = useQuery({
     queryKey: ['requests', shown],
     queryFn: ({ signal }) => findRequests(waybill, shown, signal),
     placeholderData: keepPreviousData,
   })
-  const { data, refetch, isPlaceholderData } = found
-  const failure = failureOf(found)
-  if (failure !== undefined) return <ErrorNotice error={failure} onRetry={() => void refetch()} />
-  if (data === undefined) return <Waiting lines={20} />
   return (
-    <div className="request-list" aria-busy={isPlaceholderData}>
-      {data.isNear && data.requests.length > 0 && <p>{texts.near(shown.q)}</p>}
-      {data.requests.length === 0 ? <NoRequests shown={shown} /> : <RequestTable requests={data.requests} />}
-      <Paging pagination={data.pagination} placeOf={(cursor) => placeOf({ ...shown, cursor })} />
-    </div>
+    <Answer query={found} lines={20}>
+      {({ requests, pagination, isNear }) => (
+        <div className="request-list" aria-busy={found.isPlaceholderData}>
+          {isNear && requests.length > 0 && <p>{texts.near(shown.q)}</p>}
+          {requests.length === 0 ? <NoRequests shown={shown} /> : <RequestTable requests={requests} />}
+          <Paging pagination={pagination} />
+        </div>
+      )}
+    </Answer>
   )
+}
+
+/** What of the list is in the link. */
+interface Shown {
+  readonly view: ViewName
+  readonly q: string
+  readonly cursor: string | undefined
 }
 
 /** Newest first. */
@@ -194,27 +180,27 @@ function Paid({ amount, currency }: { amount: string; currency: string }) {
 
 function NoRequests({ shown: { view, q } }: { shown: Shown }) {
   const { none, noneHelp, notFound, notFoundHelp, payments, all } = texts
+  const isAll = view === 'ALL'
   if (q !== '')
     return (
       <Empty title={notFound(q)}>
         <p>{notFoundHelp}</p>
-        <Link to={`/payments${searchOf(new URLSearchParams({ q }))}`}>{payments(q)}</Link>
-        {view !== 'ALL' && <Link to={placeOf({ q })}>{all}</Link>}
+        <Link to={placeOf('/payments', { q })}>{payments(q)}</Link>
+        {!isAll && <Link to={placeOf('/requests', { q })}>{all}</Link>}
       </Empty>
     )
   return (
-    <Empty title={none[view]}>
-      <p>{view === 'ALL' ? noneHelp.first : noneHelp.other}</p>
-      {view === 'ALL' && <NewRequest />}
+    <Empty title={isAll ? none.yet : none.here}>
+      <p>{isAll ? noneHelp.first : noneHelp.other}</p>
+      {isAll && <NewRequest />}
     </Empty>
   )
 }
 
-/** The lists of requests that people ask for, as the service filters them. */
-export type ViewName = 'ALL' | RequestState | 'OVERPAID'
-
-/** Each has a text that says that it is empty. */
-export const viewNames = Object.keys(requestTexts.list.none) as readonly ViewName[]
+/** The lists of requests that people ask for. */
+const viewTexts = { ALL: texts.all, ...stateTexts.request, OVERPAID: stateTexts.overpaid }
+export type ViewName = keyof typeof viewTexts
+export const viewNames = Object.keys(viewTexts) as readonly ViewName[]
 
 /** The filters of a view. */
 export function filtersOfView(name: ViewName): { readonly status?: Status[]; readonly overpaid?: boolean } {

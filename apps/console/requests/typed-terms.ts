@@ -6,48 +6,25 @@ import { requestTexts } from '../../shared/texts.ts'
 
 const { create: texts } = requestTexts
 
-/** The fields as they are typed; empty ones are left out of the terms. */
-export const noTerms = {
-  payee: '',
-  amount: '',
-  invoiceCurrency: '',
-  paymentCurrency: '',
-  reference: '',
-  title: '',
-  returnUrl: '',
-  refundAddress: '',
-  /** Addresses with spaces or commas between them. */
-  allowedPayers: '',
-  /** Of an input of date and time, in the browser's zone: `2026-11-24T10:00`. */
-  expiresAt: '',
-}
+export type TermName = keyof typeof texts.fields
+export const termNames = Object.keys(texts.fields) as readonly TermName[]
 
-export type TypedTerms = Readonly<typeof noTerms>
-export type TermName = keyof TypedTerms
+/** The fields as they are typed, without those that are empty. */
+export type TypedTerms = Readonly<Partial<Record<TermName, string>>>
 
 /** What is sent. An invoice without a currency of its own is in the one it is paid in. */
-export function termsOf(typed: TypedTerms) {
-  const trimmed = Object.entries(typed).map(([name, text]) => [name, text.trim()])
-  const typedTerms = Object.fromEntries(trimmed) as TypedTerms
-  const {
-    payee,
-    amount: amountText,
-    paymentCurrency,
-    invoiceCurrency,
-    expiresAt,
-    allowedPayers,
-    ...optional
-  } = typedTerms
-  const amount = readAmount(amountText)
+export function termsOf({ payee = '', amount: typed = '', paymentCurrency = '', ...typedTerms }: TypedTerms) {
+  const { invoiceCurrency = paymentCurrency, expiresAt, allowedPayers, ...optional } = typedTerms
+  const amount = readAmount(typed)
   return {
     payee,
     // The service refuses what may mean two amounts together with whatever else is wrong.
-    amount: typeof amount === 'object' ? amount.either.join(' or ') : (amount ?? amountText),
+    amount: typeof amount === 'object' ? amount.either.join(' or ') : (amount ?? typed),
     paymentCurrency,
-    invoiceCurrency: invoiceCurrency === '' ? paymentCurrency : invoiceCurrency,
-    ...Object.fromEntries(Object.entries(optional).filter(([, text]) => text !== '')),
-    ...(allowedPayers !== '' && { allowedPayers: allowedPayers.split(/[\s,]+/).filter((text) => text !== '') }),
-    ...(expiresAt !== '' && { expiresAt: new Date(expiresAt).toISOString() }),
+    invoiceCurrency,
+    ...optional,
+    ...(allowedPayers !== undefined && { allowedPayers: allowedPayers.split(/[\s,]+/).filter((text) => text !== '') }),
+    ...(expiresAt !== undefined && { expiresAt: new Date(expiresAt).toISOString() }),
   }
 }
 
@@ -86,10 +63,4 @@ function sayViolation({ field, reason, description }: FieldViolation, amount: st
 function sentenceOf(field: string, description: string): string {
   const prefix = `${field}: `
   return description.startsWith(prefix) ? description.slice(prefix.length) : description
-}
-
-/** A moment from now as an input of date and time shows it, in the browser's zone. */
-export function localMinuteIn(hours: number, now: Date): string {
-  const at = new Date(now.getTime() + hours * 3_600_000)
-  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
 }

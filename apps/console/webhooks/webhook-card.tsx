@@ -11,9 +11,9 @@ import { useState } from 'react'
 import { webhooksTexts as texts } from '../../shared/texts.ts'
 import { announce } from '../parts/announcer.tsx'
 import { Facts, Table } from '../parts/blocks.tsx'
-import { Button, Form, TextField } from '../parts/fields.tsx'
+import { Button, Form, TextField, textOf } from '../parts/fields.tsx'
 import { Link } from '../parts/link.tsx'
-import { ErrorNotice, Waiting } from '../parts/notices.tsx'
+import { Answer, ErrorNotice } from '../parts/notices.tsx'
 import { Badge, Copyable, Time, type Tone } from '../parts/shown-values.tsx'
 import { useAction, useWaybill } from '../parts/signed-in.tsx'
 
@@ -111,21 +111,15 @@ function Actions({ webhook, onSecret }: CardProps) {
 }
 
 function Replay({ id, onDone }: { id: string; onDone: () => void }) {
-  const [from, setFrom] = useState('')
   const replay = useAction(
     ['webhooks'],
-    (waybill) => waybill.replayWebhook({ id, fromTime: new Date(from).toISOString() }),
+    (waybill, from: string) => waybill.replayWebhook({ id, fromTime: new Date(from).toISOString() }),
     onDone,
   )
+  const send = (typed: FormData) => typed.get('from') !== '' && replay.mutate(textOf(typed, 'from'))
   return (
-    <Form className="row" noValidate onSend={() => from !== '' && replay.mutate()}>
-      <TextField
-        {...texts.replayFrom}
-        type="datetime-local"
-        value={from}
-        onType={setFrom}
-        wrong={replay.error?.message}
-      />
+    <Form className="row" onSend={send}>
+      <TextField {...texts.replayFrom} name="from" type="datetime-local" wrong={replay.error?.message} />
       <Button text={texts.replayNow} type="submit" kind="main" />
     </Form>
   )
@@ -141,32 +135,39 @@ const tones: Readonly<Record<WebhookDelivery_State, Tone>> = {
 
 function Deliveries({ webhook: { id, url } }: Pick<CardProps, 'webhook'>) {
   const waybill = useWaybill()
-  const { data, error } = useQuery({
+  const deliveries = useQuery({
     queryKey: ['webhooks', id, 'deliveries'],
     queryFn: async ({ signal }) => (await waybill.listWebhookDeliveries({ id }, { signal })).deliveries,
     refetchInterval: REFRESH_MS,
   })
-  if (data === undefined) return error === null ? <Waiting lines={3} /> : <ErrorNotice error={error} />
-  if (data.length === 0) return <p className="quiet small">{texts.noDeliveries}</p>
-  const shown = data.slice(0, 20)
   return (
-    <Table
-      label={texts.deliveriesOf(url)}
-      columns={texts.columns}
-      rows={shown.map((delivery) => [
-        <Badge tone={tones[delivery.state]}>
-          {texts.states[WebhookDelivery_State[delivery.state] as keyof typeof texts.states]}
-        </Badge>,
-        nameOf(delivery.kind),
-        <Resource delivery={delivery} />,
-        <Time at={delivery.changedAt} />,
-        delivery.failure ?? (delivery.httpStatus === undefined ? '' : texts.answered(delivery.httpStatus)),
-        delivery.nextAttemptAt === undefined ? '' : <Time at={delivery.nextAttemptAt} />,
-        String(delivery.attempts),
-      ])}
-      numbers={[6, 6]}
-      name={1}
-    />
+    <Answer query={deliveries} lines={3}>
+      {(all) =>
+        all.length === 0 ? (
+          <p className="quiet small">{texts.noDeliveries}</p>
+        ) : (
+          <Table
+            label={texts.deliveriesOf(url)}
+            columns={texts.columns}
+            rows={all
+              .slice(0, 20)
+              .map((delivery) => [
+                <Badge tone={tones[delivery.state]}>
+                  {texts.states[WebhookDelivery_State[delivery.state] as keyof typeof texts.states]}
+                </Badge>,
+                nameOf(delivery.kind),
+                <Resource delivery={delivery} />,
+                <Time at={delivery.changedAt} />,
+                delivery.failure ?? (delivery.httpStatus === undefined ? '' : texts.answered(delivery.httpStatus)),
+                delivery.nextAttemptAt === undefined ? '' : <Time at={delivery.nextAttemptAt} />,
+                String(delivery.attempts),
+              ])}
+            numbers={[6, 6]}
+            name={1}
+          />
+        )
+      }
+    </Answer>
   )
 }
 

@@ -2,26 +2,24 @@ import { useQuery } from '@tanstack/react-query'
 import { type Waybill, WaybillCallError, type Webhook, Webhook_Kind } from '@waybill/client'
 import { useState } from 'react'
 import { webhooksTexts as texts } from '../../shared/texts.ts'
-import { Button, Form, TextField } from '../parts/fields.tsx'
-import { Empty, ErrorNotice, ShownOnce, Waiting } from '../parts/notices.tsx'
+import { Button, Form, TextField, Ticks, textOf, textsOf } from '../parts/fields.tsx'
+import { Answer, Empty, ErrorNotice, ShownOnce } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
-import { missingScope } from '../parts/scope-notice.tsx'
 import { useAction, useWaybill } from '../parts/signed-in.tsx'
 import { WebhookCard } from './webhook-card.tsx'
 
 const REFRESH_MS = 2_000
 
+type KindName = Exclude<keyof typeof Webhook_Kind, 'KIND_UNSPECIFIED'>
 /** The kinds of events that can be sent. */
-const kinds = Object.values(Webhook_Kind).filter(
-  (kind): kind is Webhook_Kind => typeof kind === 'number' && kind !== Webhook_Kind.KIND_UNSPECIFIED,
-)
+const kinds = Object.entries(texts.kindNames).filter(([name]) => name !== 'KIND_UNSPECIFIED')
 
 export function WebhooksPage() {
   const waybill = useWaybill()
   const webhooks = useQuery({
     queryKey: ['webhooks'],
     queryFn: async ({ signal }) => (await waybill.listWebhooks({}, { signal, retries: 0 })).webhooks,
-    refetchInterval: ({ state }) => (missingScope(state.error) === undefined ? REFRESH_MS : false),
+    refetchInterval: ({ state }) => state.data !== undefined && REFRESH_MS,
   })
   const [isCreating, setCreating] = useState(false)
   const [created, setCreated] = useState<Webhook>()
@@ -40,16 +38,17 @@ export function WebhooksPage() {
         {created?.secret !== undefined && (
           <ShownOnce title={texts.secret} says={texts.secretSays} value={created.secret} />
         )}
-        {webhooks.error !== null && <ErrorNotice error={webhooks.error} onRetry={() => void webhooks.refetch()} />}
-        {webhooks.data === undefined && webhooks.error === null && <Waiting lines={6} />}
-        {webhooks.data?.length === 0 && !isCreating && (
-          <Empty title={texts.none}>
-            <p>{texts.noneSays}</p>
-          </Empty>
-        )}
-        {webhooks.data?.map((webhook) => (
-          <WebhookCard key={webhook.id} webhook={webhook} onSecret={setCreated} />
-        ))}
+        <Answer query={webhooks} lines={6}>
+          {(all) =>
+            all.length === 0 && !isCreating ? (
+              <Empty title={texts.none}>
+                <p>{texts.noneSays}</p>
+              </Empty>
+            ) : (
+              all.map((webhook) => <WebhookCard key={webhook.id} webhook={webhook} onSecret={setCreated} />)
+            )
+          }
+        </Answer>
       </div>
     </Page>
   )
@@ -60,46 +59,34 @@ interface FormProps {
   readonly onLeave: () => void
 }
 
-/** What is wrong stands at its field, in the words of the service. */
 function WebhookForm({ onCreated, onLeave }: FormProps) {
-  const [typed, setTyped] = useState({ url: '', filter: '', description: '' })
-  const [chosen, setChosen] = useState<readonly Webhook_Kind[]>(kinds)
-  const create = (waybill: Waybill) => {
-    const { url, filter, description } = typed
-    const more = { ...(filter !== '' && { filter }), ...(description !== '' && { description }) }
-    return waybill.createWebhook({ url: url.trim(), kinds: [...chosen], ...more })
-  }
+  const create = (waybill: Waybill, typed: FormData) =>
+    waybill.createWebhook({
+      url: textOf(typed, 'url'),
+      kinds: typed.getAll('kinds').map((name) => Webhook_Kind[name as KindName]),
+      ...textsOf(typed, ['filter', 'description']),
+    })
   const { mutate, isPending, error } = useAction(['webhooks'], create, onCreated)
   const violations = error instanceof WaybillCallError ? error.fieldViolations : []
-  // A wrong value of the filter is named by its own name.
-  const isElsewhere = (name: string) => name !== 'url' && name !== 'description'
   const wrongAt = (of: (name: string) => boolean) => violations.find(({ field }) => of(field))?.description
-  const field = (name: keyof typeof typed) => ({
+  const field = (name: keyof typeof texts.fields) => ({
     ...texts.fields[name],
-    value: typed[name],
-    onType: (value: string) => setTyped((before) => ({ ...before, [name]: value })),
-    wrong: wrongAt(name === 'filter' ? isElsewhere : (given) => given === name),
+    name,
+    wrong: wrongAt((of) => of === name),
   })
-  const toggle = (kind: Webhook_Kind) =>
-    setChosen((before) => (before.includes(kind) ? before.filter((each) => each !== kind) : [...before, kind]))
+  // A wrong value of the filter is named by its own name.
+  const wrongFilter = wrongAt((of) => of !== 'url' && of !== 'description')
   return (
-    <Form className="card stack narrow" noValidate onSend={() => !isPending && chosen.length > 0 && mutate()}>
+    // Without kinds there is nothing to send.
+    <Form className="card stack narrow" onSend={(typed) => !isPending && typed.has('kinds') && mutate(typed)}>
       <h2>{texts.create}</h2>
       {error !== null && violations.length === 0 && <ErrorNotice error={error} />}
       <TextField {...field('url')} inputMode="url" maxLength={2_048} required autoFocus isMono />
-      <fieldset className="stack gap-1">
-        <legend>{texts.kinds}</legend>
-        {kinds.map((kind) => (
-          <label key={kind} className="row gap-1">
-            <input type="checkbox" checked={chosen.includes(kind)} onChange={() => toggle(kind)} />
-            {texts.kindNames[Webhook_Kind[kind] as keyof typeof texts.kindNames]}
-          </label>
-        ))}
-      </fieldset>
-      <TextField {...field('filter')} maxLength={8_192} isMono />
+      <Ticks legend={texts.kinds} name="kinds" options={kinds} ticked={kinds.map(([name]) => name)} />
+      <TextField {...field('filter')} wrong={wrongFilter} maxLength={8_192} isMono />
       <TextField {...field('description')} />
       <div className="row">
-        <Button text={texts.submit} kind="main" type="submit" aria-disabled={isPending || chosen.length === 0} />
+        <Button text={texts.submit} kind="main" type="submit" aria-disabled={isPending} />
         <Button text={texts.leave} onClick={onLeave} />
       </div>
     </Form>

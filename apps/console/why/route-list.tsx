@@ -5,34 +5,19 @@ import { sentence } from '../../shared/sentence.ts'
 import { feeTexts, whyTexts } from '../../shared/texts.ts'
 import { Table } from '../parts/blocks.tsx'
 import { addDecimals, shareOf } from '../parts/decimals.ts'
-import { Button } from '../parts/fields.tsx'
-import { navigate, searchOf, useLocation, withParameter } from '../parts/location.ts'
-import { Amount, Badge, MaybeAmount, Usd } from '../parts/shown-values.tsx'
-import { byCost, sayHow, sayWay } from './say-verdict.ts'
+import { Amount, Badge, Usd } from '../parts/shown-values.tsx'
+import { sayHow, sayWay } from './say-verdict.ts'
 
 const texts = whyTexts.routes
-const sorts = Object.keys(texts.sorts) as (keyof typeof texts.sorts)[]
-
-interface RouteListProps {
-  readonly routes: readonly Route[]
-  /** While routes still come they keep the order in which they came, so that none moves under a finger. */
-  readonly isComplete: boolean
-}
-
 /** Routes side by side, with their costs as bars of one scale. */
-export function RouteList({ routes, isComplete }: RouteListProps) {
-  const { query } = useLocation()
-  const sort = sorts.find((name) => name === query.get('sort')) ?? 'best'
-  const bars = new Map(routes.map((route) => [route.id, costParts(route)]))
-  const longest = longestBar([...bars.values()])
-  const kinds = kindsOf([...bars.values()])
-  const ordered = isComplete ? sortRoutes(routes, sort) : routes
+export function RouteList({ routes }: { routes: readonly Route[] }) {
+  const bars = routes.map((route) => costParts(route))
+  const longest = longestBar(bars)
   return (
     <section aria-labelledby="routes" className="stack gap-3">
       <header className="why-head row gap-wide">
         <h2 id="routes">{texts.title}</h2>
-        <Legend kinds={kinds} />
-        <SortChoice query={query} chosen={sort} />
+        <Legend kinds={kindsOf(bars)} />
       </header>
       <ol className="why-routes">
         <li className="why-columns" aria-hidden="true">
@@ -42,32 +27,11 @@ export function RouteList({ routes, isComplete }: RouteListProps) {
           <span>{texts.time}</span>
           <span>{texts.ready}</span>
         </li>
-        {ordered.map((route) => (
-          <RouteRow key={route.id} route={route} parts={bars.get(route.id) ?? []} longest={longest} />
+        {routes.map((route, index) => (
+          <RouteRow key={route.id} route={route} parts={bars[index] ?? []} longest={longest} />
         ))}
       </ol>
-      <CostTable routes={ordered} bars={bars} kinds={kinds} />
     </section>
-  )
-}
-
-function sortRoutes(routes: readonly Route[], sort: (typeof sorts)[number]): readonly Route[] {
-  if (sort === 'cost') return byCost(routes)
-  if (sort === 'speed') {
-    return byCost(routes).toSorted((a, b) => a.estimatedDurationSeconds - b.estimatedDurationSeconds)
-  }
-  return routes
-}
-
-function SortChoice({ query, chosen }: { query: URLSearchParams; chosen: string }) {
-  const choose = (name: string) =>
-    navigate(`/why${searchOf(withParameter(query, 'sort', name === 'best' ? '' : name))}`, { replace: true })
-  return (
-    <div className="why-sort" role="group" aria-label={texts.sortBy}>
-      {sorts.map((name) => (
-        <Button key={name} text={texts.sorts[name]} aria-pressed={name === chosen} onClick={() => choose(name)} />
-      ))}
-    </div>
   )
 }
 
@@ -187,7 +151,7 @@ function FeeTable({ route }: { route: Route }) {
     ...route.feeBreakdown.map((line) => [
       <FeeName line={line} />,
       <Amount value={line.amount} currency={symbolOf(line.currency)} />,
-      <MaybeAmount value={line.amountInFeeCurrency} currency={fee} />,
+      <Amount value={line.amountInFeeCurrency} currency={fee} />,
       <Usd value={line.amountInUsd} />,
     ]),
     [texts.allFees, '', <Amount value={route.feeAmount} currency={fee} />, <Usd value={route.feeInUsd} />],
@@ -203,35 +167,6 @@ function FeeName({ line }: { line: FeeLine }) {
     <>
       {kind} <span className="quiet">{[stage, line.provider].filter(Boolean).join(', ')}</span>
     </>
-  )
-}
-
-interface CostTableProps {
-  readonly routes: readonly Route[]
-  readonly bars: ReadonlyMap<string, readonly CostPart[]>
-  readonly kinds: readonly CostKind[]
-}
-
-/** What the bars draw, for those who do not see them. */
-function CostTable({ routes, bars, kinds }: CostTableProps) {
-  const columns = [texts.way, ...kinds.map((kind) => feeTexts.kinds[kind]), texts.total]
-  const rows = routes.map((route) => [
-    whyTexts.on(route.token, route.chain),
-    ...kinds.map((kind) => formatFraction(bars.get(route.id)?.find((part) => part.kind === kind)?.rate ?? 0)),
-    formatFraction(route.totalCost),
-  ])
-  return (
-    <details>
-      <summary>{texts.table}</summary>
-      <Table
-        label={texts.tableSays}
-        columns={columns}
-        rows={rows}
-        numbers={[1, columns.length]}
-        name={0}
-        className="matrix"
-      />
-    </details>
   )
 }
 

@@ -142,31 +142,28 @@ it.each<[string, Answer, string, string, string]>([
 
 const question = { reference: '0x92a4a5b4a45fd0a1', wallet: '0xAb', answeredAt: '2026-11-23 08:40:00 UTC' }
 
-it('tells a customer what the owner of a wallet can do, and nothing for the operator', () => {
-  const unavailable = [missing('NO_PAYMENT_CONTRACT', 'configure it in the chains file'), tooPoor]
+it.each([
+  [
+    'what helps',
+    [missing('NO_PAYMENT_CONTRACT', 'configure it in the chains file'), tooPoor],
+    'What helps: add 150 USDC on ETHEREUM.\n',
+  ],
+  ['nothing for the operator', [missing('NO_PAYMENT_CONTRACT', 'configure it in the chains file')], ''],
+])('tells a customer %s', (_, unavailable, says) => {
   expect(sayToCustomer(answer({ unavailable }), question)).toBe(
     `About the payment of 150 USDC on ETHEREUM (reference 0x92a4a5b4a45fd0a1) from the wallet 0xAb:
 This wallet cannot pay 150 USDC on ETHEREUM.
-
-What would help, one of these:
-- Add 150 USDC on ETHEREUM.
-
+${says}
 As of 2026-11-23 08:40:00 UTC. Fees and rates change.`,
   )
 })
 
-it('tells a customer the cheapest ways, those without gas last', () => {
-  const lines = sayToCustomer(answer({ routes: [noGas(bridge), direct] }), question).split('\n')
-  expect(lines.slice(4, 7)).toEqual([
-    '- 150 USDC on ETHEREUM, directly. Fees: 2.5 USDC. Takes about 20 seconds.',
-    '- 153.821… DAI on BSC, over lifi. Fees: 2.5 USDC. Takes about 20 seconds.',
-    '  Before that: the wallet has 0 ETH for gas and needs about 0.1.',
-  ])
-})
-
-it('tells a customer not to pay twice', () => {
-  const warnings = [{ reason: 'PAYMENT_PENDING', message: 'do not pay again' }]
-  expect(sayToCustomer(answer({ warnings }), question)).toBe(
-    'Do not pay again: a payment is pending. Do not pay again.\n\nAs of 2026-11-23 08:40:00 UTC. Fees and rates change.',
+it('tells a customer how to pay, and not to pay twice', () => {
+  expect(sayToCustomer(answer({ routes: [noGas(bridge), direct] }), question)).toContain(
+    'It pays 150 USDC on ETHEREUM, directly, for 2.5 USDC in fees.',
+  )
+  const warnings = [{ reason: 'PAYMENT_PENDING', message: 'wait until they are final' }]
+  expect(sayToCustomer(answer({ warnings }), question)).toContain(
+    'Do not pay again: a payment is pending.\nWait until they are final.',
   )
 })

@@ -1,7 +1,6 @@
 /** The answer of a search for routes in one sentence for support, and as plain text for the customer. */
 import type { GetPaymentRoutesResponse, Route, UnavailableRoute, Warning } from '@waybill/client'
 import { formatShortAmount, symbolOf } from '../../shared/format-amount.ts'
-import { formatSpan } from '../../shared/format-time.ts'
 import { sentence } from '../../shared/sentence.ts'
 import { whyTexts } from '../../shared/texts.ts'
 
@@ -84,7 +83,7 @@ function isFailure(reason: string): boolean {
 }
 
 /** Routes whose costs are not completely known come last, as in the service's own order. */
-export function byCost(routes: readonly Route[]): Route[] {
+function byCost(routes: readonly Route[]): Route[] {
   return routes.toSorted((a, b) => Number(b.feeIsComplete) - Number(a.feeIsComplete) || a.totalCost - b.totalCost)
 }
 
@@ -123,62 +122,21 @@ export function sayMoney(amount: string, currency: string): string {
 /** The network of a currency id, `USDC-BASE`; none of an ISO 4217 code, `USD`. */
 const networkOf = (currency: string) => /-([^-]*)$/.exec(currency)?.[1]
 
-/** The most ways or remedies that a customer is shown. */
-const MAX_REPORTED = 3
-
 export interface CustomerQuestion {
   readonly reference: string
   readonly wallet: string
   readonly answeredAt: string
 }
 
-/** The answer without what only the operator can mend, as plain text. */
+/** The answer as plain text for the owner of the wallet, without a remedy that only the operator has. */
 export function sayToCustomer(
   answer: GetPaymentRoutesResponse,
   { reference, wallet, answeredAt }: CustomerQuestion,
 ): string {
-  const { about, ways, way, gasFirst, helps, asOf } = whyTexts.customer
+  const { about, asOf } = whyTexts.customer
   const { title, says } = sayVerdict(answer)
-  const reported = [
-    ...byCost(answer.routes.filter(isReady)),
-    ...byCost(answer.routes.filter((route) => !isReady(route))),
-  ]
-  const lines = reported
-    .slice(0, MAX_REPORTED)
-    .flatMap((route) => [
-      way(sayWay(route), sayFee(route), formatSpan(route.estimatedDurationSeconds, undefined, 'long')),
-      ...route.warnings.filter(({ reason }) => reason === 'INSUFFICIENT_GAS').map(({ message }) => gasFirst(message)),
-    ])
-  const remedies = new Set(
-    byUse(answer.unavailable.filter(({ reason }) => customersReasons.has(reason))).map(
-      ({ remedy }) => `- ${sentence(remedy)}`,
-    ),
-  )
-  const isClosed = answer.warnings.some(isClosing)
-  return [
-    isClosed
-      ? sentence(`${sentence(title)} ${says}`)
-      : `${about(sayMoney(answer.amount, answer.currency), reference, wallet)}\n${sentence(title)}`,
-    ...(lines.length > 0 ? [[ways, ...lines].join('\n')] : []),
-    ...(lines.length === 0 && remedies.size > 0 ? [[helps, ...[...remedies].slice(0, MAX_REPORTED)].join('\n')] : []),
-    asOf(answeredAt),
-  ].join('\n\n')
+  const [best] = byUse(answer.unavailable)
+  const isTheirs = answer.routes.length > 0 || answer.warnings.some(isClosing) || /BALANCE/.test(best?.reason ?? '')
+  const lines = [about(sayMoney(answer.amount, answer.currency), reference, wallet), sentence(title)]
+  return [...lines, ...(isTheirs ? [says] : []), '', asOf(answeredAt)].join('\n')
 }
-
-/** Reasons that the owner of a wallet can mend; the others are for whoever runs the service. */
-const customersReasons = new Set([
-  'INSUFFICIENT_BALANCE',
-  'CROSSCHAIN_BALANCE_TOO_LOW',
-  'COIN_NOT_SWAPPABLE',
-  'CROSSCHAIN_DELIVERS_TOKENS',
-  'CROSSCHAIN_BRIDGED_TOKEN',
-  'CROSSCHAIN_AMOUNT_TOO_SMALL',
-  'CROSSCHAIN_NO_ROUTE',
-  'CONVERSION_TOO_SMALL',
-  'INSUFFICIENT_LIQUIDITY',
-  'NO_POOL',
-  'NO_SWAP_PROVIDER',
-  'NO_CROSSCHAIN_PROVIDER',
-  'NO_CONVERSION_PROVIDER',
-  'WALLET_FAMILY_MISMATCH',
-])

@@ -1,24 +1,31 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { PaymentRequest_Status, type UnavailableRoute, WaybillCallError } from '@waybill/client'
-import { useEffect, useState } from 'react'
 import { sentence } from '../../shared/sentence.ts'
 import { stateTexts, whyTexts } from '../../shared/texts.ts'
-import { Button, Form, TextField } from '../parts/fields.tsx'
+import { Button, Form, TextField, textOf } from '../parts/fields.tsx'
 import { Link } from '../parts/link.tsx'
-import { navigate, searchOf, useLocation } from '../parts/location.ts'
-import { ErrorNotice, Waiting } from '../parts/notices.tsx'
+import { navigate, placeOf, searchOf, useLocation } from '../parts/location.ts'
+import { ErrorNotice, Failure, Waiting } from '../parts/notices.tsx'
 import { Page } from '../parts/page.tsx'
 import { useSession, useWaybill } from '../parts/signed-in.tsx'
 import { findPaymentReference } from '../requests/find-request.ts'
-import { AnswerHead } from './answer-head.tsx'
+import { AnswerHead, type Question } from './answer-head.tsx'
 import { RouteList } from './route-list.tsx'
-import { byUse, sayMoney, sayVerdict } from './say-verdict.ts'
-import { type Question, type RoutesState, useRoutes } from './stream-routes.ts'
+import { byUse, sayMoney } from './say-verdict.ts'
 
 export function WhyPage() {
   const { query } = useLocation()
+  const waybill = useWaybill()
   const question = questionOf(query)
-  const routes = useRoutes(question)
+  const routes = useQuery({
+    queryKey: ['routes', question],
+    queryFn: ({ signal }) => waybill.getPaymentRoutes(question ?? {}, { signal }),
+    enabled: question !== undefined,
+    // Quotes hold for a minute, and cost calls of nodes.
+    gcTime: 0,
+    refetchOnWindowFocus: false,
+  })
+  const { data, isFetching, refetch } = routes
   const violations = violationsOf(routes.error)
   return (
     <Page title={whyTexts.title}>
@@ -26,21 +33,33 @@ export function WhyPage() {
         <p className="quiet why-lead">{whyTexts.lead}</p>
         <QuestionForm
           key={`${query.get('request')} ${query.get('wallet')}`}
-          reference={query.get('request') ?? ''}
-          wallet={query.get('wallet') ?? ''}
+          query={query}
           wrong={violations}
           onAsk={(request, wallet) => {
+            // Also what is empty is asked, for the service to say that it is missing.
             const to = `/why${searchOf(new URLSearchParams({ request, wallet }))}`
-            if (to === `/why${searchOf(query)}`) routes.askAgain()
+            if (to === `/why${searchOf(query)}`) void refetch()
             else navigate(to)
           }}
         />
         {question !== undefined && <Narrowed question={question} />}
-        {question === undefined && <Examples />}
-        {routes.error !== undefined && Object.keys(violations).length === 0 && (
-          <ErrorNotice error={routes.error} onRetry={routes.askAgain} />
+        {Object.keys(violations).length === 0 && <Failure query={routes} />}
+        {question !== undefined && (data !== undefined || isFetching) && (
+          <>
+            <AnswerHead
+              question={question}
+              answer={data}
+              answeredAt={new Date(routes.dataUpdatedAt)}
+              isAsking={isFetching}
+              onAgain={() => void refetch()}
+            />
+            {data === undefined && <Waiting lines={6} />}
+            {data !== undefined && data.routes.length > 0 && <RouteList routes={data.routes} />}
+            {data !== undefined && data.unavailable.length > 0 && (
+              <MissingList question={question} unavailable={data.unavailable} />
+            )}
+          </>
         )}
-        {question !== undefined && <Answer question={question} state={routes} onAgain={routes.askAgain} />}
       </div>
     </Page>
   )
@@ -55,7 +74,7 @@ function questionOf(query: URLSearchParams): Question | undefined {
 }
 
 /** What is wrong with a field, by the field. */
-function violationsOf(error: Error | undefined): Readonly<Record<string, string>> {
+function violationsOf(error: Error | null): Readonly<Record<string, string>> {
   if (!(error instanceof WaybillCallError)) return {}
   if (error.reason === 'REQUEST_NOT_FOUND') return { paymentReference: sentence(error.message) }
   const known = error.fieldViolations.filter(({ field }) => field === 'paymentReference' || field === 'wallet')
@@ -67,76 +86,11 @@ function violationsOf(error: Error | undefined): Readonly<Record<string, string>
 /** Says that the link asks for a part alone, and leads to the whole. */
 function Narrowed({ question: { paymentReference, wallet, chains, tokens } }: { question: Question }) {
   if (chains.length + tokens.length === 0) return null
-  const whole = new URLSearchParams({ request: paymentReference, wallet })
   return (
     <p>
       {whyTexts.onlyFor} <strong>{[...tokens, ...chains].join(', ')}</strong>.{' '}
-      <Link to={`/why${searchOf(whole)}`}>{whyTexts.askForAll}</Link>
+      <Link to={placeOf('/why', { request: paymentReference, wallet })}>{whyTexts.askForAll}</Link>
     </p>
-  )
-}
-
-interface AnswerProps {
-  readonly question: Question
-  readonly state: RoutesState
-  readonly onAgain: () => void
-}
-
-function Answer({ question, state, onAgain }: AnswerProps) {
-  const { answer, isAsking, error } = state
-  const isBroken = error !== undefined && answer === undefined
-  const routes = answer?.routes ?? state.routes
-  const unavailable = answer?.unavailable ?? (isBroken ? state.unavailable : [])
-  if (isBroken && routes.length + unavailable.length === 0) return null
-  return (
-    <>
-      <Spoken state={state} />
-      <AnswerHead question={question} state={state} onAgain={onAgain} />
-      {routes.length > 0 && <RouteList routes={routes} isComplete={answer !== undefined} />}
-      {routes.length === 0 && isAsking && answer === undefined && <Waiting lines={6} />}
-      {unavailable.length > 0 && <MissingList question={question} unavailable={unavailable} />}
-    </>
-  )
-}
-
-/** Tells those who listen the sentence when it is known, not each route as it comes. */
-function Spoken({ state: { answer, isAsking } }: { state: RoutesState }) {
-  const [text, setText] = useState('')
-  useEffect(() => {
-    if (isAsking) setText(whyTexts.asking)
-    else if (answer !== undefined) {
-      const { title, says } = sayVerdict(answer)
-      setText(`${sentence(title)} ${says}`)
-    }
-  }, [answer, isAsking])
-  return (
-    <p className="unseen" role="status">
-      {text}
-    </p>
-  )
-}
-
-/** What the wallets of the demo say fits its oldest request in this currency. */
-const CURRENCY = 'USDC-ETHEREUM'
-
-/** In a demo: each of its wallets with an open request, to be tried with a click. */
-function Examples() {
-  const wallets = useDemoWallets()
-  const requests = useOpenRequests()
-  const request = requests.findLast(({ currency }) => currency === CURRENCY) ?? requests[0]
-  if (request === undefined || wallets.length === 0) return null
-  return (
-    <section aria-labelledby="examples" className="stack gap-3">
-      <h2 id="examples">{whyTexts.examples(request.money)}</h2>
-      <ul className="why-examples">
-        {wallets.map(({ value, name, says }) => (
-          <li key={value}>
-            <Link to={`/why${searchOf(new URLSearchParams({ request: request.value, wallet: value }))}`}>{name}</Link>
-            <span>{says}</span>
-          </li>
-        ))}
-      </ul>
-    </section>
   )
 }
 
@@ -170,6 +124,7 @@ function MissingList({ question, unavailable }: MissingListProps) {
 
 function Missing({ entry, question }: { entry: UnavailableRoute; question: Question }) {
   const { missing } = whyTexts
+  const { paymentReference, wallet } = question
   const { chain, token, provider, message, remedy, reason } = entry
   return (
     <li>
@@ -182,7 +137,7 @@ function Missing({ entry, question }: { entry: UnavailableRoute; question: Quest
       </p>
       <p>
         {reason === 'CROSSCHAIN_NOT_ASKED' && token !== undefined && chain !== undefined ? (
-          <Link to={`/why${searchOf(narrowed(question, chain, token))}`}>
+          <Link to={placeOf('/why', { request: paymentReference, wallet, tokens: token, chains: chain })}>
             {missing.askFor(whyTexts.on(token, chain))}
           </Link>
         ) : (
@@ -193,57 +148,50 @@ function Missing({ entry, question }: { entry: UnavailableRoute; question: Quest
   )
 }
 
-function narrowed({ paymentReference, wallet }: Question, chain: string, token: string): URLSearchParams {
-  return new URLSearchParams({ request: paymentReference, wallet, tokens: token, chains: chain })
-}
-
 interface QuestionFormProps {
-  readonly reference: string
-  readonly wallet: string
+  readonly query: URLSearchParams
   /** What the service finds wrong, by field. */
   readonly wrong: Readonly<Record<string, string>>
   /** @param request - its payment reference, empty where none was typed */
   readonly onAsk: (request: string, wallet: string) => void
 }
 
-function QuestionForm({ reference, wallet, wrong, onAsk }: QuestionFormProps) {
-  const [typed, setTyped] = useState({ reference, wallet })
+function QuestionForm({ query, wrong, onAsk }: QuestionFormProps) {
   const requests = useOpenRequests()
   const wallets = useDemoWallets()
   const waybill = useWaybill()
   const find = useMutation({
-    mutationFn: (text: string) => findPaymentReference(waybill, text),
-    onSuccess: (request) => request !== undefined && onAsk(request, typed.wallet.trim()),
+    mutationFn: ({ text }: { text: string; wallet: string }) => findPaymentReference(waybill, text),
+    onSuccess: (request, { wallet }) => request !== undefined && onAsk(request, wallet),
   })
   const isUnknown = find.isSuccess && find.data === undefined
-  const wrongReference = isUnknown ? whyTexts.noRequest(find.variables) : wrong.paymentReference
-  const send = () => {
-    const text = typed.reference.trim()
-    if (text === '') onAsk(text, typed.wallet.trim())
-    else find.mutate(text)
+  const wrongReference = isUnknown ? whyTexts.noRequest(find.variables.text) : wrong.paymentReference
+  const send = (typed: FormData) => {
+    const [text, wallet] = [textOf(typed, 'request'), textOf(typed, 'wallet')]
+    if (text === '') onAsk(text, wallet)
+    else find.mutate({ text, wallet })
   }
+  const common = { isMono: true, autoCapitalize: 'off' }
   return (
-    <Form className="why-form" noValidate onSend={send}>
+    <Form className="why-form" onSend={send}>
       {find.error !== null && <ErrorNotice error={find.error} />}
       <TextField
+        {...common}
+        name="request"
         label={whyTexts.reference}
         help={wrongReference === undefined ? whyTexts.referenceHelp : undefined}
-        isMono
-        autoCapitalize="off"
-        value={typed.reference}
+        defaultValue={query.get('request') ?? ''}
         wrong={wrongReference}
         suggestions={requests}
-        onType={(value) => setTyped({ ...typed, reference: value })}
       />
       <TextField
+        {...common}
+        name="wallet"
         label={whyTexts.wallet}
         help={wrong.wallet === undefined ? whyTexts.walletHelp : undefined}
-        isMono
-        autoCapitalize="off"
-        value={typed.wallet}
+        defaultValue={query.get('wallet') ?? ''}
         wrong={wrong.wallet}
         suggestions={wallets}
-        onType={(value) => setTyped({ ...typed, wallet: value })}
       />
       <Button text={whyTexts.ask} kind="main" type="submit" />
     </Form>
@@ -261,10 +209,9 @@ function useOpenRequests() {
       const status = [PaymentRequest_Status.OPEN, PaymentRequest_Status.PARTIALLY_PAID]
       const { requests } = await waybill.listPaymentRequests({ status, limit: 50 }, { signal })
       return requests.map(({ paymentReference, outstandingAmount, invoiceCurrency, status, reference }) => {
-        const money = sayMoney(outstandingAmount, invoiceCurrency)
         const state = stateTexts.request[PaymentRequest_Status[status] as keyof typeof stateTexts.request]
-        const says = [money, state, reference].filter((part) => part !== undefined).join(' · ')
-        return { value: paymentReference, says, money, currency: invoiceCurrency }
+        const says = [sayMoney(outstandingAmount, invoiceCurrency), state, reference]
+        return { value: paymentReference, says: says.filter((part) => part !== undefined).join(' · ') }
       })
     },
     staleTime: 30_000,
@@ -281,7 +228,7 @@ function useDemoWallets() {
       const answer = await fetch('/demo/wallets', { signal })
       if (!answer.ok) return none
       const wallets = (await answer.json()) as readonly { name: string; address: string; says: string }[]
-      return wallets.map(({ name, address, says }) => ({ value: address, name, says }))
+      return wallets.map(({ name, address, says }) => ({ value: address, says: `${name}: ${says}` }))
     },
     enabled: isDemo,
     staleTime: Number.POSITIVE_INFINITY,

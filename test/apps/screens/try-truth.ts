@@ -24,7 +24,7 @@ export function tryTruth(screens: () => Screens): void {
       await page.context().setOffline(true)
       const banner = page.getByRole('alert').filter({ hasText: 'The service is not responding.' })
       await banner.waitFor({ timeout: 15_000 })
-      expect(await banner.innerText()).toMatch(/What you see is as of \d\d:\d\d\./)
+      expect(await banner.innerText()).toMatch(/What you see is as of \d+ \w+ \d{4}, \d\d:\d\d:\d\d\./)
       expect(await page.locator(rows).count()).toBeGreaterThan(0)
       expect(await green()).not.toBe(before)
       expect(await page.getByText('Live', { exact: true }).isVisible()).toBe(false)
