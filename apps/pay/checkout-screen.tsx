@@ -42,14 +42,14 @@ export function Checkout({ paymentReference, checkout }: CheckoutProps) {
     outstanding,
     isPayable: state !== undefined && isPayable(state),
   })
-  if (error !== undefined) return <Problem {...problemOf(error)} onRetry={() => location.reload()} />
+  if (error !== undefined) return <Problem reason={reasonOf(error)} onRetry={() => location.reload()} />
   // The shop's name and colours come with the amount: what comes later moves what somebody is about to press.
   if (request === undefined || state === undefined || shop === undefined) return <Waiting lag={lag} />
   return (
     <main class="pay stack gap-5">
       <Head {...{ request, state, shop, options }} />
       <p class="away small" role="status">
-        {lag === 'AWAY' && `${payTexts.away} ${payTexts.stale}`}
+        {lag === 'AWAY' && payTexts.away}
       </p>
       <Steps {...{ request, state, checkout, shop, options }} />
     </main>
@@ -60,7 +60,7 @@ export function Checkout({ paymentReference, checkout }: CheckoutProps) {
 function Waiting({ lag }: { lag: WatchedRequest['lag'] }) {
   return (
     <main aria-busy="true">
-      <h1 class="unseen">{payTexts.headings.OPEN}</h1>
+      <h1 class="unseen">{payTexts.states.OPEN}</h1>
       <p class={lag === undefined ? 'unseen' : 'away small'} role="status">
         {lag === undefined ? payTexts.waiting : lag === 'BUSY' ? payTexts.busy : payTexts.away}
       </p>
@@ -71,12 +71,6 @@ function Waiting({ lag }: { lag: WatchedRequest['lag'] }) {
   )
 }
 
-function problemOf(error: Error) {
-  const { problems } = payTexts
-  const reason = reasonOf(error)
-  return reason in problems ? problems[reason as keyof typeof problems] : problems.OTHER
-}
-
 const amountText = ({ amount, invoiceCurrency }: PaymentRequest) => formatMoney(amount, invoiceCurrency)
 
 /** Characters of an amount that no longer fit a narrow page in large type. */
@@ -84,8 +78,8 @@ const LONG = 14
 
 const titleOf = (request: PaymentRequest) =>
   isPayable(stateOf(request))
-    ? payTexts.title(amountText(request))
-    : `${payTexts.headings[stateOf(request)]} · ${amountText(request)}`
+    ? payTexts.payNow(amountText(request))
+    : `${payTexts.states[stateOf(request)]} · ${amountText(request)}`
 
 interface HeadProps {
   readonly request: PaymentRequest
@@ -109,7 +103,7 @@ function Head({ request, state, shop, options }: HeadProps) {
         </p>
       )}
       {request.title !== undefined && <p class="title">{request.title}</p>}
-      <p class="quiet small">{payTexts.headings[state]}</p>
+      {isPayable(state) && <p class="quiet small">{payTexts.states[state]}</p>}
       <h1 class={amountText(request).length > LONG ? 'sum long' : 'sum'}>
         <Money value={shown} currency={invoiceCurrency} />
       </h1>
@@ -278,13 +272,6 @@ interface Emitter {
   removeListener(event: 'accountsChanged', listener: (accounts: readonly string[]) => void): void
 }
 
-const tones: Partial<Record<RequestState, string>> = {
-  PENDING: 'busy',
-  PAID: 'good',
-  EXPIRED: 'bad',
-  CANCELLED: 'bad',
-}
-
 interface SettledProps extends Pick<StepsProps, 'request' | 'state' | 'shop'> {
   readonly receipt: Receipt | undefined
   /** What this page has paid, or was about to. */
@@ -293,10 +280,11 @@ interface SettledProps extends Pick<StepsProps, 'request' | 'state' | 'shop'> {
 
 /** How it ended, with what this browser has paid, and a way back to the shop. */
 function Settled({ request, state, payment, receipt, shop }: SettledProps) {
-  const { title, says } = payTexts.states[state]
+  const { confirming, final, closed } = payTexts
+  const [tone, says] = state === 'PENDING' ? ['busy', confirming] : state === 'PAID' ? ['good', final] : ['bad', closed]
   const hash = receipt === undefined ? payment?.hashes.at(-1) : undefined
   return (
-    <Screen title={title} tone={tones[state] ?? ''}>
+    <Screen title={payTexts.states[state]} tone={tone}>
       <p role="status">
         {state === 'PAID' && /[1-9]/.test(request.overpaidAmount) ? (
           <>
@@ -312,7 +300,7 @@ function Settled({ request, state, payment, receipt, shop }: SettledProps) {
           {payTexts.transaction} <Transaction hash={hash} explorer={payment?.explorer} />
         </p>
       )}
-      {state === 'PENDING' && <progress aria-label={payTexts.steps.final} />}
+      {state === 'PENDING' && <progress aria-label={confirming} />}
       {receipt === undefined ? (
         <p class="small quiet">
           {payTexts.receipt.reference} <Address value={request.paymentReference} />

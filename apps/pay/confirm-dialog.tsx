@@ -2,7 +2,6 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { formatOnce } from '../shared/format-time.ts'
 import type { ConfirmRequest, ToConfirm } from './demo-wallet-provider.ts'
-import { payTexts } from './language.ts'
 import { Button } from './screen-parts.tsx'
 
 export interface Asked extends ToConfirm {
@@ -32,8 +31,8 @@ interface ConfirmProps {
   readonly does: string | undefined
 }
 
+/** In English, as is what the demo says of its wallets. */
 export function ConfirmDialog({ asked: { wallet, calls, answer }, does }: ConfirmProps) {
-  const { dialog } = payTexts
   const element = useRef<HTMLDialogElement>(null)
   useEffect(() => element.current?.showModal(), [])
   const refuse = (event: Event) => {
@@ -43,22 +42,22 @@ export function ConfirmDialog({ asked: { wallet, calls, answer }, does }: Confir
   }
   return (
     <dialog ref={element} aria-labelledby="confirm-title" onCancel={refuse}>
-      <p class="quiet small">{dialog.title}</p>
-      <h2 id="confirm-title">{dialog.asks(wallet)}</h2>
+      <p class="quiet small">Demo wallet</p>
+      <h2 id="confirm-title">The wallet “{wallet}” asks: sign this?</h2>
       {does !== undefined && <p class="does">{does}</p>}
       {calls.map(({ to, value, data }, index) => (
         <dl key={index} class="call small">
-          <dt>{dialog.to}</dt>
+          <dt>To</dt>
           <dd class="mono">{to}</dd>
-          <dt>{dialog.value}</dt>
+          <dt>Coins</dt>
           <dd class="number">{coins(value)}</dd>
-          <dt>{dialog.data}</dt>
+          <dt>Data</dt>
           <dd class="mono">{data.length > 66 ? `${data.slice(0, 66)}…` : data}</dd>
         </dl>
       ))}
       <div class="row dialog-actions">
-        <Button text={dialog.refuse} onClick={() => answer(false)} />
-        <Button text={dialog.confirm} kind="main" onClick={() => answer(true)} />
+        <Button text="Decline" onClick={() => answer(false)} />
+        <Button text="Confirm" kind="main" onClick={() => answer(true)} />
       </div>
     </dialog>
   )

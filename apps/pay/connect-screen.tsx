@@ -36,10 +36,10 @@ async function findOwner(wallets: readonly Wallet[], address: string): Promise<C
 
 /** What a payer reads of a wallet that did not connect. */
 function sayProblem(end: Exclude<ConnectOutcome, { readonly outcome: 'CONNECTED' }>, name: string): string {
-  const { wallets: texts } = payTexts
+  const { wallets: texts, outcomes, advice, steps } = payTexts
   if (end.outcome === 'REFUSED') return texts.refused
-  if (end.code === BUSY) return texts.busy(name)
-  return end.reason === 'NO_ANSWER' ? texts.silent(name) : `${texts.failed(name)} ${end.message}`
+  if (end.code === BUSY) return `${outcomes.WALLET_BUSY}. ${advice.WALLET_BUSY}`
+  return end.reason === 'NO_ANSWER' ? steps.silent : `${texts.failed(name)} ${end.message}`
 }
 
 /** Asks one wallet to connect at a time: who chooses another has given the one before up. */
@@ -103,7 +103,7 @@ export function ConnectScreen({ sender, confirm, paymentUri, onConnected }: Conn
   return (
     <Screen title={texts.title}>
       <p class="small" role="status">
-        {asking === undefined ? (problem ?? '') : isSilent ? texts.silent(asking.name) : texts.connecting(asking.name)}
+        {asking === undefined ? (problem ?? '') : isSilent ? payTexts.steps.silent : texts.connecting(asking.name)}
       </p>
       {list(wallets)}
       {demo !== undefined && demo.length > 0 && (

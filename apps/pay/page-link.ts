@@ -3,7 +3,7 @@ export interface PageLink {
   readonly paymentReference: string
   readonly apiKey: string
   /** Why the link cannot be used. */
-  readonly problem?: 'NO_KEY' | 'SECRET_KEY' | 'BAD_REFERENCE'
+  readonly problem?: 'INCOMPLETE' | 'SECRET_KEY'
 }
 
 export function readLink({ pathname, search }: { readonly pathname: string; readonly search: string }): PageLink {
@@ -12,9 +12,8 @@ export function readLink({ pathname, search }: { readonly pathname: string; read
   const link = { paymentReference, apiKey }
   // A secret key in a link has been seen by others: it is not sent on.
   if (apiKey.startsWith('wb_')) return { ...link, apiKey: '', problem: 'SECRET_KEY' }
-  if (!apiKey.startsWith('wbp_')) return { ...link, problem: 'NO_KEY' }
-  if (!/^(?:0x)?[0-9a-f]{16}$/i.test(paymentReference)) return { ...link, problem: 'BAD_REFERENCE' }
-  return link
+  const isWhole = apiKey.startsWith('wbp_') && /^(?:0x)?[0-9a-f]{16}$/i.test(paymentReference)
+  return isWhole ? link : { ...link, problem: 'INCOMPLETE' }
 }
 
 /** Wallets with a browser of their own, and the link that opens an address in it. Each is a page of the wallet where the app is not installed. */

@@ -9,7 +9,7 @@ import { Problem } from './screen-parts.tsx'
 
 await useLanguage()
 const link = readLink(location)
-document.title = payTexts.headings.OPEN
+document.title = payTexts.states.OPEN
 
 const page =
   link.problem === undefined ? (
@@ -18,7 +18,7 @@ const page =
       checkout={createCheckout({ baseUrl: location.origin, apiKey: link.apiKey })}
     />
   ) : (
-    <Problem {...payTexts.problems[link.problem]} />
+    <Problem reason={link.problem} />
   )
 const root = document.getElementById('root') as HTMLElement
 // The outline that stood here while the script was loading.

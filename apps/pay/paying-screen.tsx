@@ -52,14 +52,14 @@ export function PayingScreen({ payment, isMoreLeft, onBack, onCheck, onAgain, on
       )}
       {fresh !== undefined && (
         <Button
-          text={payTexts.routes.pay(`${formatAmount(fresh.sourceAmount)} ${fresh.token}`)}
+          text={payTexts.payNow(`${formatAmount(fresh.sourceAmount)} ${fresh.token}`)}
           kind="main pay-button"
           onClick={() => onAgain(fresh)}
         />
       )}
       {(mayRetry || isMoreLeft) && (
         <Button
-          text={isMoreLeft ? payTexts.outcomes.more : payTexts.outcomes.back}
+          text={isMoreLeft ? payTexts.states.PARTIALLY_PAID : payTexts.backToWays}
           kind={fresh === undefined ? 'main' : ''}
           onClick={onBack}
         />

@@ -44,7 +44,7 @@ export function PhoneWays({ isOpen, paymentUri }: PhoneProps) {
     <details class="phone" open={isOpen}>
       <summary>{texts.scan}</summary>
       <p class="small">{texts.scanSays}</p>
-      <QrCode text={location.href} says={texts.code} />
+      <QrCode text={location.href} says={texts.scan} />
       <CopyButton text={texts.copyLink} value={location.href} />
     </details>
   )

@@ -66,7 +66,7 @@ export function RoutesScreen(props: RoutesProps) {
       {route !== undefined && chosen !== undefined && (
         <>
           <Button
-            text={texts.pay(chosen.pays)}
+            text={payTexts.payNow(chosen.pays)}
             kind="main pay-button"
             isOff={!isComplete}
             onClick={() => onChoose(route)}
@@ -79,7 +79,6 @@ export function RoutesScreen(props: RoutesProps) {
           ))}
         </>
       )}
-      {isPoor && lacking.length + found.unavailable.length > 0 && <p>{texts.noneSays}</p>}
       {isComplete && <Missing lacking={lacking.map(say)} unavailable={found.unavailable} isOpen={isPoor} />}
     </Screen>
   )
@@ -164,7 +163,7 @@ const NEAREST = 3
 
 /** The other ways, what each is missing, the nearest first: they cannot be chosen. */
 function Missing({ lacking, unavailable, isOpen }: MissingProps) {
-  const { more, all } = payTexts.routes
+  const { more, others } = payTexts.routes
   const ways = [
     ...lacking.map(({ id, pays, where, warnings }) => (
       <li key={id}>
@@ -192,7 +191,7 @@ function Missing({ lacking, unavailable, isOpen }: MissingProps) {
       <ul class="bullets small stack gap-2">{ways.slice(0, first)}</ul>
       {first < ways.length && (
         <details>
-          <summary class="small">{all(ways.length)}</summary>
+          <summary class="small">{others(ways.length - first)}</summary>
           <ul class="bullets small stack gap-2">{ways.slice(first)}</ul>
         </details>
       )}

@@ -3,8 +3,9 @@ import type { AskedBefore, PayOutcome } from '@waybill/client/wallet'
 import { chainName } from '../shared/chain-name.ts'
 import { formatAmount } from '../shared/format-amount.ts'
 import { formatTime } from '../shared/format-time.ts'
-import { shortAddress } from '../shared/sentence.ts'
+import { sentence, shortAddress } from '../shared/sentence.ts'
 import { payTexts } from './language.ts'
+import type { PayTexts } from './texts/en.ts'
 
 /** What a payer learns of how the payment ended. */
 export interface OutcomeWords {
@@ -19,8 +20,6 @@ export interface OutcomeWords {
 
 /** EIP-1474: another question is open in the wallet. */
 export const BUSY = -32002
-/** EIP-3326: the wallet has no such chain. */
-const UNKNOWN_CHAIN = 4902
 
 /** An address, shortened, that no line breaks in two. */
 export const inSentence = (address: string) => shortAddress(address).replace('…', '\u2060…\u2060')
@@ -38,50 +37,52 @@ export function sayAsked({ wallet, askedAt, isOtherTab }: AskedBefore): OutcomeW
 
 /** @param chain - where the payment was to be sent from */
 export function sayOutcome(end: PayOutcome, chain = ''): OutcomeWords {
-  const texts = payTexts.outcomes
+  const { outcomes: titles, advice, newPrice } = payTexts
   switch (end.outcome) {
     case 'MINED':
-      return { ...texts.MINED, tone: 'busy', mayRetry: false }
     case 'SENT':
-      return { ...texts.SENT, tone: 'busy', mayRetry: false }
+      return { title: titles[end.outcome], says: advice[end.outcome], tone: 'busy', mayRetry: false }
     case 'UNKNOWN': {
-      const { again, ...words } = texts.UNKNOWN
-      return { ...words, ...(end.reason === 'REPLACED' && texts.REPLACED), tone: 'warn', mayRetry: false, again }
+      const kind = end.reason === 'REPLACED' ? 'REPLACED' : 'UNKNOWN'
+      return { title: titles[kind], says: advice[kind], tone: 'warn', mayRetry: false, again: payTexts.asked.again }
     }
     case 'ALREADY_ASKED':
       return sayAsked(end)
-    case 'REFUSED':
-      return { ...texts.REFUSED, tone: '', mayRetry: true }
-    case 'REVERTED':
-      return { ...texts.REVERTED, tone: 'bad', mayRetry: true }
-    case 'EXPIRED':
-      return { ...texts.EXPIRED, tone: 'warn', mayRetry: true }
     case 'QUOTE_CHANGED': {
-      const { title, says } = texts.QUOTE_CHANGED
       const { newQuote: fresh } = end
-      const now = fresh === undefined ? undefined : `${formatAmount(fresh.sourceAmount)} ${fresh.token}`
-      return { title, says: says(now), tone: 'warn', mayRetry: true }
+      return notPaid(end.outcome, fresh && newPrice(`${formatAmount(fresh.sourceAmount)} ${fresh.token}`))
     }
-    case 'FAILED': {
-      if (end.reason === 'WRONG_CHAIN' && end.code === UNKNOWN_CHAIN) {
-        const { title, says } = texts.UNKNOWN_CHAIN
-        return { title, says: says(chainName(chain)), tone: 'bad', mayRetry: true }
-      }
-      const reason = end.code === BUSY ? 'WALLET_BUSY' : end.reason
-      const { title, says } = texts[reason]
-      const hasMore = reason === 'WALLET_ERROR' || reason === 'WRONG_CHAIN'
-      return { title, says: hasMore ? `${says} ${texts.walletSays(end.message)}` : says, tone: 'bad', mayRetry: true }
-    }
+    case 'FAILED':
+      return sayFailure(end, chain)
+    case 'REFUSED':
+    case 'REVERTED':
+    case 'EXPIRED':
+      return notPaid(end.outcome)
   }
+}
+
+function sayFailure(end: Extract<PayOutcome, { outcome: 'FAILED' }>, chain: string): OutcomeWords {
+  const walletSays = payTexts.walletSays(end.message)
+  if (end.code === BUSY) return notPaid('WALLET_BUSY')
+  if (end.reason === 'WRONG_CHAIN') return notPaid(end.reason, `${payTexts.wrongChain(chainName(chain))} ${walletSays}`)
+  return end.reason === 'WALLET_ERROR' ? notPaid(end.reason, walletSays) : notPaid(end.reason)
+}
+
+/** @param says - in place of the advice */
+function notPaid(kind: keyof PayTexts['outcomes'], says?: string): OutcomeWords {
+  const { outcomes: titles, advice, nothingPaid, chooseAgain } = payTexts
+  const more = says ?? (advice as Partial<Record<string, string>>)[kind] ?? chooseAgain
+  return { title: titles[kind], says: `${nothingPaid} ${more}`, tone: kind === 'REFUSED' ? '' : 'warn', mayRetry: true }
 }
 
 /** What a payer learns when the service gave no transactions: nothing was asked of the wallet. */
 export function sayError(error: Error): OutcomeWords {
-  const { COVERED, NOT_PREPARED } = payTexts.outcomes
-  if (!(error instanceof WaybillCallError)) return { ...NOT_PREPARED, tone: 'bad', mayRetry: true }
-  if (error.reason === 'REQUEST_COVERED') return { ...COVERED, tone: 'warn', mayRetry: true }
+  const { outcomes: titles, advice, later } = payTexts
+  if (!(error instanceof WaybillCallError)) return notPaid('NOT_PREPARED', later)
+  if (error.reason === 'REQUEST_COVERED') {
+    return { title: titles.COVERED, says: advice.COVERED, tone: 'warn', mayRetry: true }
+  }
   // The service's own words say what is wrong and what to do.
   const isSaid = error.reason !== 'NONE' && error.reason !== 'NETWORK'
-  const says = isSaid ? error.message : NOT_PREPARED.says
-  return { title: NOT_PREPARED.title, says, tone: 'bad', mayRetry: true }
+  return notPaid('NOT_PREPARED', isSaid ? sentence(error.message) : later)
 }

@@ -1,7 +1,7 @@
 import { type Route, Route_StepKind, Route_Tag } from '@waybill/client/checkout'
 import { chainName } from '../shared/chain-name.ts'
 import { formatAmount, formatAtLeast, formatShortAmount, formatUsd, formatWorth } from '../shared/format-amount.ts'
-import { formatOnce } from '../shared/format-time.ts'
+import { formatOnce, formatSpan } from '../shared/format-time.ts'
 import { sentence } from '../shared/sentence.ts'
 import { payTexts } from './language.ts'
 
@@ -35,7 +35,7 @@ export function sayRoute(route: Route, { makesBatches, network }: SaidFor) {
     worth: route.sourceAmountInUsd === undefined ? '' : formatWorth(route.sourceAmountInUsd),
     where: routes.on(chainName(route.chain)),
     /** `Fees $0.12, about 20 seconds` */
-    costs: routes.costs(fees, route.estimatedDurationSeconds),
+    costs: routes.costs(fees, formatSpan(route.estimatedDurationSeconds, undefined, 'long')),
     tags: [
       ...(route.tags.includes(CHEAPEST) ? [routes.cheapest] : []),
       ...(route.tags.includes(FASTEST) ? [routes.fastest] : []),
@@ -62,6 +62,12 @@ interface Reasoned {
   readonly metadata?: Readonly<Record<string, string>>
 }
 
+/** Reasons that a payer need not tell apart. */
+const sameWords: Readonly<Record<string, string>> = {
+  PAYER_SCREENED: 'PAYER_NOT_ALLOWED',
+  SCREENING_UNAVAILABLE: 'CHAIN_UNREACHABLE',
+}
+
 /** A reason in the words of the page's language. One that it has no words for is said as the service says it, in English. */
 export function sayReason({ reason, message, remedy = '', metadata = {} }: Reasoned): string {
   const { reasons } = payTexts
@@ -72,7 +78,7 @@ export function sayReason({ reason, message, remedy = '', metadata = {} }: Reaso
   if (missing !== undefined && (reason === 'INSUFFICIENT_BALANCE' || reason === 'CROSSCHAIN_BALANCE_TOO_LOW')) {
     return reasons[reason](formatAtLeast(missing), token, chainName(chain))
   }
-  const said = (reasons as Readonly<Record<string, unknown>>)[reason]
+  const said = (reasons as Readonly<Record<string, unknown>>)[sameWords[reason] ?? reason]
   return typeof said === 'string'
     ? said
     : [message, remedy]

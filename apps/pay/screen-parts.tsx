@@ -58,12 +58,15 @@ export function Button({ text, kind = '', isOff = false, onClick }: ButtonProps)
   )
 }
 
-export function Problem({ title, says, onRetry }: { title: string; says: string; onRetry?: () => void }) {
+/** Why there is no request to show. @param reason - of the service's table, or of the link */
+export function Problem({ reason, onRetry }: { reason: string; onRetry?: () => void }) {
+  const { problems, newLink, secretKey, later } = payTexts
+  const kind = reason in problems ? (reason as keyof typeof problems) : 'OTHER'
   return (
     <main class="pay stack gap-5">
       <div class="notice bad stack gap-3" role="alert">
-        <h1>{title}</h1>
-        <p>{says}</p>
+        <h1>{problems[kind]}</h1>
+        <p>{kind === 'SECRET_KEY' ? secretKey : kind === 'OTHER' ? later : newLink}</p>
         {onRetry !== undefined && <Button text={payTexts.retry} onClick={onRetry} />}
       </div>
     </main>

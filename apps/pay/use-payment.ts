@@ -161,11 +161,8 @@ function shorten(sentence: string): string {
 }
 
 /** A swap may take more than its quote: the payer sees the limit. */
-function sayQuote({ maxSourceAmount, route }: PaymentCalldata): string {
-  return maxSourceAmount === route?.sourceAmount || route === undefined
-    ? payTexts.steps.quoted
-    : payTexts.steps.atMost(`${formatAmount(maxSourceAmount)} ${route.token}`)
-}
+const sayQuote = ({ maxSourceAmount, route }: PaymentCalldata) =>
+  payTexts.steps.atMost(`${formatAmount(maxSourceAmount)} ${route?.token ?? ''}`)
 
 function stepOf(event: PayProgress): PayStep | undefined {
   const { steps } = payTexts
@@ -182,7 +179,7 @@ function stepOf(event: PayProgress): PayStep | undefined {
     case 'ASKING_BATCH':
       return now('batch', steps.batch(event.steps))
     case 'FALLING_BACK':
-      return now('fall-back', steps.fallBack)
+      return undefined
     case 'SENT':
       return now(`sent-${event.step}`, steps.sent(event.step))
     case 'BATCH_SENT':

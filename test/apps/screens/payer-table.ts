@@ -122,7 +122,7 @@ const paying: readonly WalletRow[] = [
 const CHAIN = { chainId: '0x1' }
 const switching: readonly WalletRow[] = [
   [throws(4001), /Payment declined/],
-  [throws(4902), /does not have this network/],
+  [throws(4902), /did not switch networks/],
   [throws(-32603), /did not switch networks/],
   [{ answers: null } as const, /did not switch networks/],
   ['IS_SILENT' as const, /did not answer/],

@@ -170,14 +170,14 @@ function sayEachState(screens: () => Screens): void {
       await heading(page).waitFor()
       return (await page.getByRole('main').innerText()).replaceAll(/\s+/g, ' ')
     }
-    expect(await wordsOf(seeded('Paid'))).toMatch(/Paid 250 DAI.*Payment complete The payment is final/)
+    expect(await wordsOf(seeded('Paid'))).toMatch(/250 DAI.*Payment complete The payment is final/)
     expect(await wordsOf(seeded('Overpaid'))).toMatch(
       /Payment complete The payment is final.*refund the overpayment: 30 USDC/,
     )
     expect(await wordsOf(seeded('Partially paid'))).toMatch(/180 USDC.*120 USDC \/ 300 USDC.*Choose a wallet/)
     const pending = await payPending(screens())
     expect(await wordsOf(pending.paymentReference)).toMatch(/not final yet.*Do not pay again/)
-    expect(await wordsOf(cancelled)).toMatch(/Cancelled.*Do not send anything/)
+    expect(await wordsOf(cancelled)).toMatch(/cancelled.*Do not send anything/)
     await page.getByRole('heading', { name: 'The shop has cancelled this request' }).waitFor()
     await page.goto(facts.baseUrl + linkOf(screens(), expired))
     // It expires while somebody checks.
