@@ -8,7 +8,7 @@ import type {
   MessageShape,
 } from '@bufbuild/protobuf'
 import { MethodOptions_IdempotencyLevel as Level } from '@bufbuild/protobuf/wkt'
-import type { Transport } from '@connectrpc/connect'
+import { createConnectTransport } from '@connectrpc/connect-web'
 import { toCallError } from './call-error.ts'
 import { sleep, waitBeforeRetry } from './retry.ts'
 
@@ -34,41 +34,50 @@ export type Calls<S extends DescService> = {
       : never
 }
 
+/** Where the service is and who calls it. */
+export interface WaybillOptions {
+  /** Address of the service, `https://pay.example.com`. */
+  readonly baseUrl: string
+  /** An account's key (`wb_…`) on a server, a publishable one (`wbp_…`) in a page. */
+  readonly apiKey: string
+  /** The account, where the key is a platform's. */
+  readonly account?: string | undefined
+  /** Default: `fetch` of the runtime. */
+  readonly fetch?: typeof globalThis.fetch | undefined
+  /** Time for a call with its retries. Default: 30,000. Streams have no limit. */
+  readonly timeoutMs?: number | undefined
+  /** How often a call is tried again where that is safe. Default: 2. */
+  readonly retries?: number | undefined
+}
+
 /** What all calls of a client share. */
-export interface Caller {
-  readonly transport: Transport
-  readonly headers: Readonly<Record<string, string>>
-  readonly timeoutMs: number
-  readonly retries: number
+export type Caller = ReturnType<typeof createCaller>
+
+export function createCaller({ apiKey, account, fetch, ...options }: WaybillOptions) {
+  const { timeoutMs = 30_000, retries = 2 } = options
+  const baseUrl = options.baseUrl.replace(/\/+$/, '')
+  const headers = { 'x-api-key': apiKey, ...(account !== undefined && { 'x-account': account }) }
+  const transport = createConnectTransport({ baseUrl, useBinaryFormat: true, ...(fetch !== undefined && { fetch }) })
+  return { transport, headers, timeoutMs, retries, baseUrl, fetch }
 }
 
 export function makeCalls<S extends DescService>(caller: Caller, service: S): Calls<S> {
   const entries = service.methods.map((method) => {
-    if (method.methodKind === 'unary') return [method.localName, bindUnary(caller, method as DescMethodUnary)]
+    if (method.methodKind === 'unary')
+      return [method.localName, callUnary.bind(undefined, caller, method as DescMethodUnary)]
     if (method.methodKind === 'server_streaming')
-      return [method.localName, bindStream(caller, method as DescMethodServerStreaming)]
+      return [method.localName, callStream.bind(undefined, caller, method as DescMethodServerStreaming)]
     throw new Error(`${method.name}: fetch cannot stream what is sent`)
   })
   return Object.fromEntries(entries) as Calls<S>
 }
 
-function bindUnary<I extends DescMessage, O extends DescMessage>(caller: Caller, method: DescMethodUnary<I, O>) {
-  return (request: MessageInitShape<I>, options: CallOptions = {}) => callUnary(caller, method, request, options)
-}
-
-function bindStream<I extends DescMessage, O extends DescMessage>(
+async function callUnary(
   caller: Caller,
-  method: DescMethodServerStreaming<I, O>,
-) {
-  return (request: MessageInitShape<I>, options: CallOptions = {}) => callStream(caller, method, request, options)
-}
-
-async function callUnary<I extends DescMessage, O extends DescMessage>(
-  caller: Caller,
-  method: DescMethodUnary<I, O>,
-  request: MessageInitShape<I>,
-  { signal, timeoutMs = caller.timeoutMs, retries = caller.retries, headers, onHeader }: CallOptions,
-): Promise<MessageShape<O>> {
+  method: DescMethodUnary,
+  request: MessageInitShape<DescMessage>,
+  { signal, timeoutMs = caller.timeoutMs, retries = caller.retries, headers, onHeader }: CallOptions = {},
+): Promise<MessageShape<DescMessage>> {
   const sent = headersOf(caller, method, headers)
   const isSafe = method.idempotency !== Level.IDEMPOTENCY_UNKNOWN || sent.has('idempotency-key')
   const deadline = performance.now() + timeoutMs
@@ -90,19 +99,18 @@ async function callUnary<I extends DescMessage, O extends DescMessage>(
 }
 
 /** A stream is opened once: who reads it knows from where to go on. */
-async function* callStream<I extends DescMessage, O extends DescMessage>(
+async function* callStream(
   caller: Caller,
-  method: DescMethodServerStreaming<I, O>,
-  request: MessageInitShape<I>,
-  { signal, timeoutMs, headers }: CallOptions,
-): AsyncGenerator<MessageShape<O>, void, undefined> {
+  method: DescMethodServerStreaming,
+  request: MessageInitShape<DescMessage>,
+  { signal, timeoutMs, headers }: CallOptions = {},
+): AsyncGenerator<MessageShape<DescMessage>, void, undefined> {
   // The transport's iterator does not end the call when its reader leaves: this signal does.
   const left = new AbortController()
   const either = signal === undefined ? left.signal : AbortSignal.any([signal, left.signal])
   try {
-    const input = oneOf(request)
     const sent = headersOf(caller, method, headers)
-    const { message } = await caller.transport.stream(method, either, timeoutMs, sent, input)
+    const { message } = await caller.transport.stream(method, either, timeoutMs, sent, oneOf(request))
     yield* message
   } catch (thrown) {
     signal?.throwIfAborted()

@@ -1,8 +1,7 @@
 /** What a checkout page needs but for its wallets, and no more: a bundler leaves the rest of the client out. */
 import { RequestsService } from '../gen/payments/v1/requests_service_pb.js'
 import { RoutesService } from '../gen/payments/v1/routes_service_pb.js'
-import { createCaller, type WaybillOptions } from './caller.ts'
-import { makeCalls } from './calls.ts'
+import { createCaller, makeCalls, type WaybillOptions } from './calls.ts'
 import { watchPaymentRequest } from './watch.ts'
 import type { Waybill } from './waybill.ts'
 
@@ -11,7 +10,7 @@ export { type PaymentRequest, PaymentRequest_Status } from '../gen/payments/v1/p
 export { type Route, Route_StepKind, Route_Tag } from '../gen/payments/v1/route_pb.js'
 export type { GetPaymentRoutesResponse as StreamedRoutes } from '../gen/payments/v1/routes_service_pb.js'
 export { type FieldViolation, WaybillCallError } from './call-error.ts'
-export type { WaybillOptions } from './caller.ts'
+export type { WaybillOptions } from './calls.ts'
 export { findAsked } from './wallet/asked-mark.ts'
 
 /** The calls that a publishable key may make. */

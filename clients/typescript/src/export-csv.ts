@@ -6,7 +6,7 @@ import {
   ExportPaymentsRequestSchema,
 } from '../gen/payments/v1/payment_search_service_pb.js'
 import { toCallError } from './call-error.ts'
-import type { WaybillOptions } from './caller.ts'
+import type { Caller } from './calls.ts'
 
 /** What an export as CSV may set. */
 export interface ExportCsvOptions {
@@ -19,18 +19,17 @@ export interface ExportCsvOptions {
  * @throws WaybillCallError when the export is refused, fails before its end, or is cut off (`NETWORK`), also by a proxy that ends it properly
  */
 export async function* exportCsv(
-  { baseUrl, apiKey, account, fetch = globalThis.fetch }: WaybillOptions,
+  { baseUrl, headers, fetch = globalThis.fetch }: Caller,
   filter: MessageInitShape<typeof ExportPaymentsRequestSchema>,
   { signal }: ExportCsvOptions = {},
 ): AsyncGenerator<Uint8Array<ArrayBuffer>, void, undefined> {
   const request = create(ExportPaymentsRequestSchema, filter)
   request.format = ExportPaymentsRequest_Format.CSV
-  const headers = { 'x-api-key': apiKey, ...(account !== undefined && { 'x-account': account }) }
-  const url = `${baseUrl.replace(/\/+$/, '')}/v1/payments:export?${queryOf(toJson(ExportPaymentsRequestSchema, request))}`
+  const query = new URLSearchParams(parametersOf('', toJson(ExportPaymentsRequestSchema, request)))
   let tail = ''
   let quotes = 0
   try {
-    const answer = await fetch(url, { headers, ...(signal !== undefined && { signal }) })
+    const answer = await fetch(`${baseUrl}/v1/payments:export?${query}`, { headers, signal: signal ?? null })
     if (!answer.ok || answer.body === null) throw await readError(answer)
     const decoder = new TextDecoder()
     for await (const chunk of chunksOf(answer.body)) {
@@ -54,10 +53,6 @@ const QUOTE = 0x22
 /** An export that fails half-way says so in its last line. */
 const ERROR_LINE = /(?:^|\n)error,([A-Z_]+),(.*)\r?\n?$/
 const MAX_ERROR_LINE = 4096
-
-function queryOf(request: JsonValue): URLSearchParams {
-  return new URLSearchParams(parametersOf('', request))
-}
 
 /** A field of a message within is a parameter of its own: `exclude.status=FAILED`. */
 function parametersOf(name: string, value: JsonValue): [name: string, value: string][] {

@@ -1,5 +1,5 @@
 import { toCallError, type WaybillCallError } from './call-error.ts'
-import { afterWait, backOff, sleep } from './retry.ts'
+import { afterWait, backOff, sleep, within } from './retry.ts'
 
 /** What who keeps a stream open may set. */
 export interface KeepOpenOptions {
@@ -38,6 +38,7 @@ export async function* keepOpen<T>(
   open: (signal: AbortSignal) => AsyncIterable<T>,
   { signal, onReconnect, silenceMs = SILENCE_MS }: KeepOpenOptions,
 ): AsyncGenerator<T, void, undefined> {
+  const silence = () => new Error(`nothing came for ${silenceMs} ms, not even a heartbeat`)
   for (let failures = 0; ; failures++) {
     signal?.throwIfAborted()
     const left = new AbortController()
@@ -46,7 +47,8 @@ export async function* keepOpen<T>(
     try {
       const messages = open(either)[Symbol.asyncIterator]()
       for (;;) {
-        const next = await within(silenceMs, messages.next())
+        // Only the time in which the reader waits counts, not the time that it takes over a message.
+        const next = await within(silenceMs, messages.next(), silence)
         if (next.done === true) throw new Error('the stream ended without an error')
         failures = 0
         yield next.value
@@ -66,19 +68,4 @@ export async function* keepOpen<T>(
 function waitBeforeReopening({ code, retryAfterMs }: WaybillCallError, failures: number): number {
   const leastMs = Math.max(retryAfterMs ?? 0, code === 'resource_exhausted' ? REFUSED_WAIT_MS : 0)
   return leastMs > 0 ? afterWait(leastMs, Math.random()) : backOff(failures, Math.random(), LONGEST_WAIT_MS)
-}
-
-/** Only the time in which the reader waits counts, not the time that it takes over a message. */
-async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const silence = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`nothing came for ${ms} ms, not even a heartbeat`)), ms)
-  })
-  // When silence wins, the cut that follows rejects the other promise, to which nobody listens any more.
-  promise.catch(() => undefined)
-  try {
-    return await Promise.race([promise, silence])
-  } finally {
-    clearTimeout(timer)
-  }
 }

@@ -48,6 +48,27 @@ export function afterWait(retryAfterMs: number, random: number): number {
   return retryAfterMs + FIRST_WAIT_MS * random
 }
 
+/**
+ * Waits for an answer, which goes on by itself when it is no longer waited for.
+ *
+ * @param late - the error when the time is over
+ * @throws what the answer throws; `late`; the signal's reason
+ */
+export async function within<T>(
+  waitMs: number,
+  answer: Promise<T>,
+  late: () => Error,
+  signal?: AbortSignal,
+): Promise<T> {
+  const answered = new AbortController()
+  const end = sleep(waitMs, signal === undefined ? answered.signal : AbortSignal.any([signal, answered.signal]))
+  try {
+    return await Promise.race([answer, end.then(() => Promise.reject(late()))])
+  } finally {
+    answered.abort()
+  }
+}
+
 /** @throws the signal's reason as soon as it is aborted */
 export async function sleep(waitMs: number, signal: AbortSignal | undefined): Promise<void> {
   signal?.throwIfAborted()

@@ -45,7 +45,7 @@ export async function verifyWebhook(
   if (!/^\d{1,12}$/.test(timestamp) || Math.abs(ageSeconds) > TOLERANCE_SECONDS) {
     throw new WebhookVerificationError('webhook-timestamp is more than 5 minutes off: check the clock')
   }
-  const content = join(new TextEncoder().encode(`${id}.${timestamp}.`), body)
+  const content = await new Blob([`${id}.${timestamp}.`, body as BlobPart]).arrayBuffer()
   const given = signatures.split(' ').flatMap((each) => (each.startsWith('v1,') ? [each.slice(3)] : []))
   for (const secret of typeof secrets === 'string' ? [secrets] : secrets) {
     const key = await importKey(secret)
@@ -81,12 +81,4 @@ function bytesOf(base64: string): Uint8Array<ArrayBuffer> | undefined {
   } catch {
     return undefined
   }
-}
-
-function join(head: Uint8Array, body: string | Uint8Array): Uint8Array<ArrayBuffer> {
-  const tail = typeof body === 'string' ? new TextEncoder().encode(body) : body
-  const joined = new Uint8Array(head.length + tail.length)
-  joined.set(head)
-  joined.set(tail, head.length)
-  return joined
 }

@@ -2,10 +2,6 @@ import { type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import type { Payment } from '../gen/payments/v1/payment_pb.js'
 import { type PaymentRequest, PaymentRequestSchema } from '../gen/payments/v1/payment_request_pb.js'
 import {
-  WatchPaymentRequestResponse_Type,
-  type WatchPaymentRequestResponseSchema,
-} from '../gen/payments/v1/payment_request_watch_pb.js'
-import {
   type PaymentSearchService,
   type WatchPaymentsRequestSchema,
   type WatchPaymentsResponse,
@@ -84,21 +80,16 @@ export async function* watchPaymentRequest(
   }
 }
 
-type RequestEvent = MessageInitShape<typeof WatchPaymentRequestResponseSchema> & {
-  request?: PaymentRequest | undefined
-}
-
 async function* openOrAsk(
   calls: RequestCalls,
   paymentReference: string,
   signal: AbortSignal,
-): AsyncGenerator<RequestEvent, void, undefined> {
+): AsyncGenerator<{ readonly request?: PaymentRequest | undefined }, void, undefined> {
   try {
     yield* calls.watchPaymentRequest({ paymentReference }, { signal })
   } catch (thrown) {
     if (toCallError(thrown).code === 'resource_exhausted') {
-      const request = await calls.getPaymentRequest({ paymentReference }, { signal })
-      yield { type: WatchPaymentRequestResponse_Type.STATE, request }
+      yield { request: await calls.getPaymentRequest({ paymentReference }, { signal }) }
     }
     throw thrown
   }

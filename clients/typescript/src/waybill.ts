@@ -1,6 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { KeysService } from '../gen/payments/v1/keys_service_pb.js'
 import { OperationsService } from '../gen/payments/v1/operations_service_pb.js'
+import type { Pagination } from '../gen/payments/v1/pagination_pb.js'
 import type { Payment } from '../gen/payments/v1/payment_pb.js'
 import type { PaymentRequest } from '../gen/payments/v1/payment_request_pb.js'
 import {
@@ -11,8 +12,7 @@ import {
 import { type ListPaymentRequestsRequestSchema, RequestsService } from '../gen/payments/v1/requests_service_pb.js'
 import { RoutesService } from '../gen/payments/v1/routes_service_pb.js'
 import { WebhooksService } from '../gen/payments/v1/webhooks_service_pb.js'
-import { createCaller, type WaybillOptions } from './caller.ts'
-import { type CallOptions, type Calls, makeCalls } from './calls.ts'
+import { type CallOptions, type Calls, createCaller, makeCalls, type WaybillOptions } from './calls.ts'
 import { type ExportCsvOptions, exportCsv } from './export-csv.ts'
 import type { KeepOpenOptions } from './keep-open.ts'
 import { type PaymentChange, type WatchFilter, type WatchOptions, watchPaymentRequest, watchPayments } from './watch.ts'
@@ -66,37 +66,28 @@ export function createWaybill(options: WaybillOptions): Waybill {
     ...makeCalls(caller, OperationsService),
     ...makeCalls(caller, WebhooksService),
     ...makeCalls(caller, KeysService),
-    eachPayment: (filter, options) => eachPayment(payments, filter, options),
-    eachPaymentRequest: (filter, options) => eachPaymentRequest(requests, filter, options),
-    exportCsv: (filter = {}, more) => exportCsv(options, filter, more),
+    async *eachPayment(filter = {}, options) {
+      for await (const page of pagesOf((each) => payments.searchPayments(each, options), filter)) yield* page.payments
+    },
+    async *eachPaymentRequest(filter = {}, options) {
+      for await (const page of pagesOf((each) => requests.listPaymentRequests(each, options), filter))
+        yield* page.requests
+    },
+    exportCsv: (filter = {}, more) => exportCsv(caller, filter, more),
     watchPayments: (filter, options) => watchPayments(payments, filter, options),
     watchPaymentRequest: (reference, options) => watchPaymentRequest(requests, reference, options),
   }
 }
 
-/** Every payment that matches, over all pages. The next page is asked for when the one before has been read. */
-async function* eachPayment(
-  calls: Pick<Calls<typeof PaymentSearchService>, 'searchPayments'>,
-  filter: MessageInitShape<typeof SearchPaymentsRequestSchema> = {},
-  options: CallOptions = {},
-): AsyncGenerator<Payment, void, undefined> {
-  for (let cursor: string | undefined, isFirst = true; isFirst || cursor !== undefined; isFirst = false) {
-    // A cursor carries filters, order and limit.
-    const page = await calls.searchPayments(cursor === undefined ? filter : { cursor }, options)
-    yield* page.payments
-    cursor = page.pagination?.nextCursor
-  }
-}
-
-/** Every request that matches, over all pages. */
-async function* eachPaymentRequest(
-  calls: Pick<Calls<typeof RequestsService>, 'listPaymentRequests'>,
-  filter: MessageInitShape<typeof ListPaymentRequestsRequestSchema> = {},
-  options: CallOptions = {},
-): AsyncGenerator<PaymentRequest, void, undefined> {
-  for (let cursor: string | undefined, isFirst = true; isFirst || cursor !== undefined; isFirst = false) {
-    const page = await calls.listPaymentRequests(cursor === undefined ? filter : { cursor }, options)
-    yield* page.requests
-    cursor = page.pagination?.nextCursor
+/** The pages of a list. The next page is asked for when the one before has been read. A cursor carries filters, order and limit. */
+async function* pagesOf<F, P extends { readonly pagination?: Pagination | undefined }>(
+  ask: (filter: F | { readonly cursor: string }) => Promise<P>,
+  filter: F,
+): AsyncGenerator<P, void, undefined> {
+  for (let next: F | { readonly cursor: string } | undefined = filter; next !== undefined; ) {
+    const page: P = await ask(next)
+    yield page
+    const cursor = page.pagination?.nextCursor
+    next = cursor === undefined ? undefined : { cursor }
   }
 }

@@ -68,14 +68,6 @@ export const IN_OTHER_TAB = {
   isOtherTab: true,
 } as const
 
-interface Locks {
-  request<T>(
-    name: string,
-    options: { readonly ifAvailable?: true; readonly steal?: true },
-    work: (lock: object | null) => Promise<T>,
-  ): Promise<T>
-}
-
 /** Whether another tab has taken the payment over: then nothing more may be asked of the wallet. */
 export type IsTakenOver = () => boolean
 
@@ -89,7 +81,7 @@ export async function whileAlone<T>(
   { paymentReference, takeOver }: { readonly paymentReference: string; readonly takeOver: boolean },
   work: (isTakenOver: IsTakenOver) => Promise<T>,
 ): Promise<T | undefined> {
-  const locks = (globalThis as { navigator?: { readonly locks?: Locks } }).navigator?.locks
+  const locks = (globalThis as { navigator?: Partial<Navigator> }).navigator?.locks
   if (locks === undefined) return work(() => false)
   let isTakenOver = false
   return new Promise<T | undefined>((resolve, reject) => {
@@ -100,8 +92,7 @@ export async function whileAlone<T>(
       else await work(() => isTakenOver).then(resolve, reject)
     }
     const name = `waybill:pay:${nameOf(paymentReference)}`
-    const options = takeOver ? ({ steal: true } as const) : ({ ifAvailable: true } as const)
-    const hold = async () => locks.request(name, options, begin)
+    const hold = async () => locks.request(name, takeOver ? { steal: true } : { ifAvailable: true }, begin)
     hold().catch(() => {
       if (isBegun) isTakenOver = true
       // A page without an origin of its own has no locks.

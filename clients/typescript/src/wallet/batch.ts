@@ -46,10 +46,10 @@ export async function sendBatch(terms: BatchTerms): Promise<PayOutcome | FallBac
   let batchId: string
   try {
     const params = [callsOf(transactions)]
-    batchId = await askForPayment(terms, { method: 'wallet_sendCalls', params, step: 'BATCH', read: idOf, keep })
+    batchId = await askForPayment(terms, { method: 'wallet_sendCalls', params, step: 'PAY', read: idOf, keep })
   } catch (error) {
     if (isStopped(terms, error)) return STOPPED
-    const end = judgeWalletError(error, 'BATCH')
+    const end = judgeWalletError(error, 'PAY')
     const code = 'code' in end ? end.code : undefined
     const isUnsaid = end.outcome === 'UNKNOWN' && code === INTERNAL_ERROR
     const nonce =

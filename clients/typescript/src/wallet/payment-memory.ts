@@ -45,10 +45,4 @@ export function quietly<T>(work: () => T): T | undefined {
 }
 
 /** The page's own storage; undefined outside of a browser, and where the browser denies it. */
-export function pageStorage(): PaymentStorage | undefined {
-  try {
-    return (globalThis as { readonly localStorage?: PaymentStorage }).localStorage
-  } catch {
-    return undefined
-  }
-}
+export const pageStorage = () => quietly(() => (globalThis as { readonly localStorage?: PaymentStorage }).localStorage)

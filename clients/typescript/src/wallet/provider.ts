@@ -1,4 +1,5 @@
 /** How a wallet's provider is asked, and for how long its answer is waited for. */
+import { within } from '../retry.ts'
 
 /** A provider after EIP-1193; viem's clients have the same method. */
 export interface Eip1193Provider {
@@ -59,22 +60,7 @@ export async function waitForAnswer<T>(answer: Promise<T>, method: string, { sig
     : method === 'wallet_getCapabilities'
       ? CAPABILITIES_WITHIN_MS
       : READ_WITHIN_MS
-  let stop = () => {}
-  const end = new Promise<never>((_, reject) => {
-    const leave = () => reject(signal?.reason as Error)
-    const timer = setTimeout(() => reject(new NoAnswerError(method, limitMs)), limitMs)
-    stop = () => {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', leave)
-    }
-    if (signal?.aborted) leave()
-    signal?.addEventListener('abort', leave)
-  })
-  try {
-    return await Promise.race([answer, end])
-  } finally {
-    stop()
-  }
+  return within(limitMs, answer, () => new NoAnswerError(method, limitMs), signal)
 }
 
 /** @throws Error that says what the wallet answered instead of what was asked for */

@@ -29,9 +29,6 @@ export interface WalletTerms extends WaitTerms {
 export async function readyWallet(terms: WalletTerms): Promise<PayOutcome | undefined> {
   const { ask, wallet, chainId, signal } = terms
   let step: WalletStep = 'CONNECT'
-  const onStep = (next: WalletStep) => {
-    step = next
-  }
   try {
     const accounts = readAccounts('eth_accounts', await ask('eth_accounts'))
     if (!accounts.some((account) => account.toLowerCase() === wallet.toLowerCase())) {
@@ -39,7 +36,8 @@ export async function readyWallet(terms: WalletTerms): Promise<PayOutcome | unde
       return { outcome: 'FAILED', reason: 'WRONG_ACCOUNT', code: undefined, message }
     }
     if (await isOnChain(ask, chainId)) return undefined
-    await switchChain(terms, onStep)
+    step = 'SWITCH_CHAIN'
+    await switchChain(terms)
     if (await comesToChain(terms)) return undefined
     const message = `the wallet is not on chain ${chainId} although it was asked to go there`
     return { outcome: 'FAILED', reason: 'WRONG_CHAIN', code: undefined, message }
@@ -55,17 +53,14 @@ export function readAccounts(method: string, answer: unknown): readonly string[]
   return (answer as readonly unknown[]).filter((each) => typeof each === 'string')
 }
 
-async function switchChain(terms: WalletTerms, onStep: (step: WalletStep) => void): Promise<void> {
+async function switchChain(terms: WalletTerms): Promise<void> {
   const { ask, chainId, addChain, onProgress } = terms
   onProgress({ type: 'SWITCHING_CHAIN', chainId })
-  onStep('SWITCH_CHAIN')
   try {
     await goToChain(terms)
   } catch (error) {
     if (!isUnknownChain(error) || addChain === undefined || BigInt(addChain.chainId) !== BigInt(chainId)) throw error
-    onStep('ADD_CHAIN')
     await ask('wallet_addEthereumChain', [addChain])
-    onStep('SWITCH_CHAIN')
     // A wallet may add a chain without going there.
     if (!(await isOnChain(ask, chainId))) await goToChain(terms)
   }

@@ -132,11 +132,11 @@ const atPayment: readonly (readonly [name: string, error: unknown, end: End])[] 
   ].map((words) => [`“${words}”`, new Error(words), 'UNKNOWN'] as const),
 ]
 
-const before: readonly WalletStep[] = ['CONNECT', 'SWITCH_CHAIN', 'ADD_CHAIN', 'APPROVE', 'SWAP']
+const before: readonly WalletStep[] = ['CONNECT', 'SWITCH_CHAIN', 'APPROVE', 'SWAP']
 
 describe.each(atPayment)('%s', (_, error, end) => {
-  it.each(['PAY', 'BATCH'] as const)(`ends as ${end} at %s`, (step) => {
-    expect(judgeWalletError(error, step).outcome).toBe(end)
+  it(`ends as ${end} at the payment`, () => {
+    expect(judgeWalletError(error, 'PAY').outcome).toBe(end)
   })
 
   it.each(before)('is never unknown at %s', (step) => {

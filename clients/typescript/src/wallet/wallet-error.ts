@@ -2,8 +2,8 @@
 import type { PayOutcome } from './outcome.ts'
 import { NoAnswerError } from './provider.ts'
 
-/** What the wallet was asked for. BATCH holds the payment, so it is judged as PAY is. STATUS asks about a batch that the wallet has taken. */
-export type WalletStep = 'CONNECT' | 'SWITCH_CHAIN' | 'ADD_CHAIN' | 'APPROVE' | 'SWAP' | 'PAY' | 'BATCH' | 'STATUS'
+/** What the wallet was asked for. PAY: also a batch, which holds the payment. STATUS asks about a batch that the wallet has taken. */
+export type WalletStep = 'CONNECT' | 'SWITCH_CHAIN' | 'APPROVE' | 'SWAP' | 'PAY' | 'STATUS'
 
 export type WalletFailure = Extract<PayOutcome, { readonly outcome: 'REFUSED' | 'FAILED' | 'UNKNOWN' }>
 
@@ -88,7 +88,7 @@ function kindOf({ codes, words }: ErrorFacts): Kind {
 
 /**
  * How a payment ends with an error of the wallet. REFUSED: the payer said no. FAILED: nothing was paid, with the wallet's words. UNKNOWN, only at
- * PAY, BATCH and STATUS: nothing tells whether the payment was sent, as after a lost connection, or an internal error without words.
+ * PAY and STATUS: nothing tells whether the payment was sent, as after a lost connection, or an internal error without words.
  *
  * @param error - anything that a provider can throw: errors within errors, codes as text, text alone, undefined
  */
@@ -99,9 +99,9 @@ export function judgeWalletError(error: unknown, step: WalletStep): WalletFailur
   const kind = isSilence ? 'AMBIGUOUS' : kindOf(facts)
   if (step === 'STATUS') return { outcome: 'UNKNOWN', reason: 'BATCH_LOST', ...reported }
   if (kind === 'REFUSED') return { outcome: 'REFUSED' }
-  if (kind === 'AMBIGUOUS' && (step === 'PAY' || step === 'BATCH'))
+  if (kind === 'AMBIGUOUS' && step === 'PAY')
     return { outcome: 'UNKNOWN', reason: isSilence ? 'NO_ANSWER' : 'WALLET_ERROR', ...reported }
-  if (step === 'SWITCH_CHAIN' || step === 'ADD_CHAIN') return { outcome: 'FAILED', reason: 'WRONG_CHAIN', ...reported }
+  if (step === 'SWITCH_CHAIN') return { outcome: 'FAILED', reason: 'WRONG_CHAIN', ...reported }
   return { outcome: 'FAILED', reason: isSilence ? 'NO_ANSWER' : 'WALLET_ERROR', ...reported }
 }
 
