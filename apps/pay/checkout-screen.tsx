@@ -11,7 +11,7 @@ import { sendToFrame } from './frame.ts'
 import { payTexts } from './language.ts'
 import { type Options, OptionsList, useOptions } from './options-list.tsx'
 import { AskedScreen, PayingScreen } from './paying-screen.tsx'
-import { type Receipt, ReceiptView, useReceipt } from './receipt.tsx'
+import { fromStorage, type Receipt, ReceiptView, useReceipt } from './receipt.tsx'
 import { RoutesScreen } from './routes-screen.tsx'
 import { inSentence } from './say-outcome.ts'
 import { Address, Money, Problem, Screen, Transaction } from './screen-parts.tsx'
@@ -236,8 +236,7 @@ function Steps({ request, state, checkout, shop, options }: StepsProps) {
 
 /** Whether a payment is on the chain and the request's sums hold it. One of before a reload may have been counted before that. */
 function isCounted({ end, route, outstanding }: MadePayment, outstandingNow: string): boolean {
-  const isMined = end !== undefined && 'outcome' in end && end.outcome.outcome === 'MINED'
-  return isMined && (route === undefined || outstanding !== outstandingNow)
+  return end?.outcome === 'MINED' && (route === undefined || outstanding !== outstandingNow)
 }
 
 /** What a wallet was asked before and has not answered, read again when another tab of this browser stores or clears it. */
@@ -318,16 +317,7 @@ function Settled({ request, state, payment, receipt, shop }: SettledProps) {
 }
 
 /** What `pay` keeps of payments that were sent and have not ended: an entry of `localStorage` for each request and wallet. */
-export function findSender(paymentReference: string, names: readonly string[] = storedNames()): string | undefined {
+export function findSender(paymentReference: string, names = fromStorage(Object.keys) ?? []): string | undefined {
   const start = `waybill:pay:${paymentReference.toLowerCase().replace(/^0x/, '')}:`
   return names.find((name) => name.startsWith(start))?.slice(start.length)
-}
-
-function storedNames(): readonly string[] {
-  try {
-    return Object.keys(localStorage)
-  } catch {
-    // The browser denies the page its storage.
-    return []
-  }
 }

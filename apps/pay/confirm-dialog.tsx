@@ -45,7 +45,7 @@ export function ConfirmDialog({ asked: { wallet, calls, answer }, does }: Confir
       <p class="quiet small">Demo wallet</p>
       <h2 id="confirm-title">The wallet “{wallet}” asks: sign this?</h2>
       {does !== undefined && <p class="does">{does}</p>}
-      {calls.map(({ to, value, data }, index) => (
+      {calls.map(({ to, value = '0x0', data = '0x' }, index) => (
         <dl key={index} class="call small">
           <dt>To</dt>
           <dd class="mono">{to}</dd>

@@ -3,7 +3,13 @@ import type { Eip1193Provider } from '@waybill/client/wallet'
 /** A transaction that a wallet shows before it signs. */
 export interface ToConfirm {
   readonly wallet: string
-  readonly calls: readonly { readonly to: string; readonly value: string; readonly data: string }[]
+  readonly calls: readonly SentCall[]
+}
+
+interface SentCall {
+  readonly to?: string
+  readonly value?: string
+  readonly data?: string
 }
 
 /** Asks the person. @returns whether they agree */
@@ -29,17 +35,9 @@ export function createDemoProvider(name: string, confirm: ConfirmRequest): Eip11
   }
 }
 
-interface SentCall {
-  readonly to?: string
-  readonly value?: string
-  readonly data?: string
-}
-
 function callsOf(method: string, params: readonly unknown[]): ToConfirm['calls'] | undefined {
-  const asCall = ({ to = '', value = '0x0', data = '0x' }: SentCall) => ({ to, value, data })
-  if (method === 'eth_sendTransaction') return [asCall(params[0] as SentCall)]
-  if (method === 'wallet_sendCalls') return (params[0] as { calls: readonly SentCall[] }).calls.map(asCall)
-  return undefined
+  if (method === 'eth_sendTransaction') return params as readonly SentCall[]
+  return method === 'wallet_sendCalls' ? (params[0] as Pick<ToConfirm, 'calls'>).calls : undefined
 }
 
 async function post(name: string, call: unknown): Promise<unknown> {

@@ -1,18 +1,11 @@
 /** What the page says to the page that frames it. The policy lets only pages of the key's origins frame it, and messages go to that origin. */
 
-interface StatusMessage {
-  readonly type: 'waybill:status'
-  readonly paymentReference: string
-  readonly status: string
-}
+type Message =
+  | { readonly type: 'waybill:status'; readonly paymentReference: string; readonly status: string }
+  /** In pixels: a frame of this height shows all of the page. */
+  | { readonly type: 'waybill:height'; readonly height: number }
 
-/** In pixels: a frame of this height shows all of the page. */
-interface HeightMessage {
-  readonly type: 'waybill:height'
-  readonly height: number
-}
-
-export function sendToFrame(message: StatusMessage | HeightMessage): void {
+export function sendToFrame(message: Message): void {
   if (window.parent === window) return
   const origin = originAround({ ancestors: location.ancestorOrigins, referrer: document.referrer })
   if (origin !== undefined) window.parent.postMessage(message, origin)
@@ -20,11 +13,9 @@ export function sendToFrame(message: StatusMessage | HeightMessage): void {
 
 /** Says how high the page is, and again when that changes. */
 export function showHeight(root: HTMLElement): void {
-  if (window.parent === window) return
-  const observer = new ResizeObserver(() => {
+  new ResizeObserver(() => {
     sendToFrame({ type: 'waybill:height', height: Math.ceil(root.getBoundingClientRect().height) })
-  })
-  observer.observe(root)
+  }).observe(root)
 }
 
 interface Around {

@@ -1,10 +1,10 @@
 /** @jsxImportSource preact */
 import type { Checkout, Route } from '@waybill/client/checkout'
-import { useEffect, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import { payTexts } from './language.ts'
-import { whenSeen } from './refresh.ts'
+import { useAsking } from './refresh.ts'
 import { sayRoute } from './say-route.ts'
-import { Button } from './screen-parts.tsx'
+import { useFirst } from './screen-parts.tsx'
 
 /** After this time a question that failed is asked again. One that was answered is not: a wallet's own routes are quoted anew. */
 const AGAIN_MS = 30_000
@@ -28,28 +28,23 @@ interface OptionsTerms {
 export function useOptions(terms: OptionsTerms): Options | undefined {
   const { checkout, paymentReference, outstanding, isPayable } = terms
   const [found, setFound] = useState<Options>()
-  const [round, setRound] = useState(0)
-  useEffect(() => {
-    if (!isPayable) return
-    const left = new AbortController()
-    const { signal } = left
-    checkout.getPaymentOptions({ paymentReference }, { signal }).then(setFound, () => {
-      if (!signal.aborted) whenSeen(AGAIN_MS, signal, () => setRound((before) => before + 1))
-    })
-    return () => left.abort()
-  }, [checkout, paymentReference, outstanding, isPayable, round])
+  useAsking(
+    (signal, askAgainIn) => {
+      if (!isPayable) return
+      checkout.getPaymentOptions({ paymentReference }, { signal }).then(setFound, () => {
+        if (!signal.aborted) askAgainIn(AGAIN_MS)
+      })
+    },
+    [checkout, paymentReference, outstanding, isPayable],
+  )
   return found
 }
 
-/** Shown before somebody asks for more. */
-const FIRST = 4
-
 /** What each way would cost, before a wallet is connected. */
 export function OptionsList({ found, network }: { found: Options | undefined; network: string }) {
-  const { options: texts, routes } = payTexts
-  const [isOpen, setOpen] = useState(false)
+  const { options: texts } = payTexts
   const all = found?.options ?? []
-  const shown = isOpen ? all : all.slice(0, FIRST)
+  const { shown, more } = useFirst(all)
   return (
     <section class="options stack gap-2">
       <h2>{texts.title}</h2>
@@ -58,7 +53,7 @@ export function OptionsList({ found, network }: { found: Options | undefined; ne
       </p>
       <ul class="stack gap-2">
         {shown.map((route) => {
-          const { id, pays, worth, where, costs } = sayRoute(route, { makesBatches: false, network })
+          const { id, pays, worth, where, costs } = sayRoute(route, network)
           return (
             <li key={id} class="option small">
               <span>
@@ -70,9 +65,7 @@ export function OptionsList({ found, network }: { found: Options | undefined; ne
           )
         })}
       </ul>
-      {shown.length < all.length && (
-        <Button text={routes.others(all.length - shown.length)} kind="plain" onClick={() => setOpen(true)} />
-      )}
+      {more}
     </section>
   )
 }

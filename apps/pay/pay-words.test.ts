@@ -6,7 +6,6 @@ import { findSender } from './checkout-screen.tsx'
 import { originAround } from './frame.ts'
 import { payTexts } from './language.ts'
 import { linksIntoApps, readLink } from './page-link.ts'
-import { readCapabilities } from './routes-screen.tsx'
 import { sayError, sayOutcome } from './say-outcome.ts'
 import { sayRoute } from './say-route.ts'
 import { addProgress } from './use-payment.ts'
@@ -174,35 +173,33 @@ describe('the words of a route', () => {
   } as unknown as Route
 
   it('marks what is cut off and what is less than a cent', () => {
-    const said = sayRoute(route, { makesBatches: false, network: 'BASE' })
+    const said = sayRoute(route, 'BASE')
     expect(said).toMatchObject({
       pays: '1,234.12… DAI',
       exactly: '1,234.123456789 DAI',
       worth: '≈ $1,234.56',
       where: 'on Base',
       costs: 'Fees < $0.01 · about 20 seconds',
-      confirmations: '2 confirmations in your wallet',
+      confirmations: 'Up to 2 confirmations in your wallet',
       tags: ['Fastest'],
       warnings: [],
     })
   })
 
   it.each([
-    ['a wallet that makes batches', {}, true, { confirmations: 'One confirmation in your wallet' }],
-    ['fees without a price', { feeInUsd: undefined }, false, { costs: 'Fees 1 USDC-BASE · about 20 seconds' }],
+    ['a payment of one step', { readiness: { steps: [PAY] } }, { confirmations: 'One confirmation in your wallet' }],
+    ['fees without a price', { feeInUsd: undefined }, { costs: 'Fees 1 USDC-BASE · about 20 seconds' }],
     [
       'fees that lack a part',
       { feeIsComplete: false },
-      false,
       { costs: 'Fees < $0.01 and others of unknown price · about 20 seconds' },
     ],
     [
       'a payment that is approved first and crosses chains',
       { chain: 'BSC', readiness: { steps: [APPROVE, PAY], needsApproval: true } },
-      false,
       { where: 'on BNB Chain', notes: [payTexts.reasons.approval, payTexts.reasons.bridge] },
     ],
-    ['a pool that moves', { priceImpact: 0.0123 }, false, { warnings: [expect.stringContaining('1.2%')] }],
+    ['a pool that moves', { priceImpact: 0.0123 }, { warnings: [expect.stringContaining('1.2%')] }],
     [
       'no gas',
       {
@@ -214,17 +211,15 @@ describe('the words of a route', () => {
           },
         ],
       },
-      false,
       { warnings: ['You need about 0.00127 ETH more on Base for the network fee.'] },
     ],
     [
       'every warning of the service, beside what the page says itself',
       { priceImpact: 0.02, warnings: [{ message: 'a pool is off' }, { message: 'uniswap-v2 has no price.' }] },
-      false,
       { warnings: ['A pool is off.', 'uniswap-v2 has no price.', expect.stringContaining('2%')] },
     ],
-  ])('%s', (_, change, makesBatches, words) => {
-    expect(sayRoute({ ...route, ...change } as Route, { makesBatches, network: 'BASE' })).toMatchObject(words)
+  ])('%s', (_, change, words) => {
+    expect(sayRoute({ ...route, ...change } as Route, 'BASE')).toMatchObject(words)
   })
 })
 
@@ -245,20 +240,6 @@ it.each([
   ['a file', { ancestors: undefined, referrer: 'file:///shop.html' }, undefined],
 ])('tells the page around: %s', (_, around, origin) => {
   expect(originAround(around)).toBe(origin)
-})
-
-it.each([
-  [{ '0x1': { atomic: { status: 'supported' } } }, 'eip155:1', true],
-  [{ '0x01': { atomic: { status: 'ready' } } }, 'eip155:1', true],
-  [{ '0x0': { atomic: { status: 'ready' } } }, 'eip155:137', true],
-  [{ '0x1': { atomic: { status: 'supported' } } }, 'eip155:137', false],
-  [{ '0x1': { atomic: { status: 'unsupported' } } }, 'eip155:1', false],
-  [{ '0x1': { paymasterService: {} } }, 'eip155:1', false],
-  [{ '0x1': null, one: {} }, 'eip155:1', false],
-  [undefined, 'eip155:1', false],
-  [{ '0x1': { atomic: { status: 'supported' } } }, 'tron:1', false],
-])('a wallet that says %o makes batches on %s: %s', (answer, chainId, makesBatches) => {
-  expect(readCapabilities(answer)(chainId)).toBe(makesBatches)
 })
 
 it('knows from which wallet this request was paid before a reload', () => {

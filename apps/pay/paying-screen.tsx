@@ -3,9 +3,9 @@ import type { Route } from '@waybill/client/checkout'
 import type { AskedBefore } from '@waybill/client/wallet'
 import { formatAmount } from '../shared/format-amount.ts'
 import { payTexts } from './language.ts'
-import { type OutcomeWords, sayAsked, sayError, sayOutcome } from './say-outcome.ts'
+import { type OutcomeWords, sayAsked, sayOutcome } from './say-outcome.ts'
 import { Button, Screen, Transaction, useSilence } from './screen-parts.tsx'
-import type { MadePayment, PaymentEnd } from './use-payment.ts'
+import type { MadePayment } from './use-payment.ts'
 
 interface PayingProps {
   readonly payment: MadePayment
@@ -24,11 +24,10 @@ interface PayingProps {
 /** Each step of a payment, and how it ended. The request's own state then takes over. */
 export function PayingScreen({ payment, isMoreLeft, onBack, onCheck, onAgain, onAskAgain, onStop }: PayingProps) {
   const { steps, end, hashes, explorer, isAsking } = payment
-  const { title, says, tone, mayRetry, again } = end === undefined ? waiting() : wordsOf(end, payment.route?.chain)
+  const { title, says, tone, mayRetry, again } = end === undefined ? waiting() : sayOutcome(end, payment.route?.chain)
   const isSilent = useSilence(isAsking && end === undefined ? steps.at(-1)?.id : undefined)
-  const fresh = end === undefined ? undefined : newQuoteOf(end)
+  const fresh = end?.outcome === 'QUOTE_CHANGED' ? end.newQuote : undefined
   const hash = hashes.at(-1)
-  const isSent = end !== undefined && 'outcome' in end && end.outcome.outcome === 'SENT'
   return (
     <Screen title={title} tone={tone}>
       <ol class="steps stack gap-2" aria-live="polite">
@@ -64,7 +63,7 @@ export function PayingScreen({ payment, isMoreLeft, onBack, onCheck, onAgain, on
           onClick={onBack}
         />
       )}
-      {isSent && <Button text={payTexts.steps.check} onClick={onCheck} />}
+      {end?.outcome === 'SENT' && <Button text={payTexts.steps.check} onClick={onCheck} />}
       {again !== undefined && !isMoreLeft && <Button text={again} onClick={onAskAgain} />}
     </Screen>
   )
@@ -82,10 +81,3 @@ export function AskedScreen({ asked, onAskAgain }: { asked: AskedBefore; onAskAg
 }
 
 const waiting = (): OutcomeWords => ({ title: payTexts.steps.title, says: '', tone: '', mayRetry: false })
-
-const wordsOf = (end: PaymentEnd, chain?: string): OutcomeWords =>
-  'outcome' in end ? sayOutcome(end.outcome, chain) : sayError(end.error)
-
-function newQuoteOf(end: PaymentEnd): Route | undefined {
-  return 'outcome' in end && end.outcome.outcome === 'QUOTE_CHANGED' ? end.outcome.newQuote : undefined
-}

@@ -23,39 +23,33 @@ export interface Receipt {
 
 const nameOf = (paymentReference: string) => `waybill:receipt:${paymentReference.toLowerCase().replace(/^0x/, '')}`
 
-function readReceipt(paymentReference: string): Receipt | undefined {
+/** A browser may deny the page its storage, and something else may have written there. */
+export function fromStorage<T>(work: (storage: Storage) => T): T | undefined {
   try {
-    const text = localStorage.getItem(nameOf(paymentReference))
-    return text === null ? undefined : (JSON.parse(text) as Receipt)
+    return work(localStorage)
   } catch {
-    // The browser denies the page its storage, or something else wrote there.
     return undefined
   }
 }
 
-function writeReceipt(paymentReference: string, receipt: Receipt | undefined): void {
-  try {
-    if (receipt === undefined) localStorage.removeItem(nameOf(paymentReference))
-    else localStorage.setItem(nameOf(paymentReference), JSON.stringify(receipt))
-  } catch {
-    // Without storage the receipt ends with the page.
-  }
-}
+const readReceipt = (name: string) =>
+  fromStorage((storage) => JSON.parse(storage.getItem(name) ?? 'null') as Receipt | null) ?? undefined
 
 /** Whether nothing speaks against a payment that was sent: it has not failed, and nothing took its place. */
 function stands({ end }: MadePayment): boolean {
-  return end === undefined || ('outcome' in end && (end.outcome.outcome === 'MINED' || end.outcome.outcome === 'SENT'))
+  return end === undefined || end.outcome === 'MINED' || end.outcome === 'SENT'
 }
 
 /** The receipt of the page's payment while that stands, or of an earlier visit. */
 export function useReceipt(paymentReference: string, payment: MadePayment | undefined, wallet: string | undefined) {
-  const [receipt, setReceipt] = useState(() => readReceipt(paymentReference))
+  const name = nameOf(paymentReference)
+  const [receipt, setReceipt] = useState(() => readReceipt(name))
   const hash = payment?.isSent === true ? payment.hashes.at(-1) : undefined
   const isKept = payment !== undefined && stands(payment)
   useEffect(() => {
     if (hash === undefined) return
     const { route, explorer } = payment ?? {}
-    const before = readReceipt(paymentReference)
+    const before = readReceipt(name)
     const next: Receipt = {
       // A payment of before a reload has no route any more.
       ...before,
@@ -66,9 +60,10 @@ export function useReceipt(paymentReference: string, payment: MadePayment | unde
       sentAt: before?.hash === hash ? before.sentAt : Date.now(),
     }
     const kept = isKept ? next : undefined
-    writeReceipt(paymentReference, kept)
+    // Without storage the receipt ends with the page.
+    fromStorage((storage) => (kept ? storage.setItem(name, JSON.stringify(kept)) : storage.removeItem(name)))
     setReceipt(kept)
-  }, [paymentReference, hash, isKept])
+  }, [name, hash, isKept])
   return receipt
 }
 

@@ -1,14 +1,14 @@
 /** @jsxImportSource preact */
 import type { Checkout, Route, StreamedRoutes } from '@waybill/client/checkout'
-import { useEffect, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import { chainName } from '../shared/chain-name.ts'
 import { toDate } from '../shared/format-time.ts'
 import type { Connected } from './connect-screen.tsx'
 import { payTexts } from './language.ts'
-import { whenSeen } from './refresh.ts'
+import { useAsking } from './refresh.ts'
 import { sayReason, sayRoute } from './say-route.ts'
-import { Address, Button, Screen } from './screen-parts.tsx'
-import { isRefusedForNow } from './use-request.ts'
+import { Address, Button, Screen, useFirst } from './screen-parts.tsx'
+import { isRefusedForNow, REFUSED_MS } from './use-request.ts'
 
 interface RoutesProps {
   readonly checkout: Checkout
@@ -30,13 +30,12 @@ export function RoutesScreen(props: RoutesProps) {
   const { checkout, paymentReference, network, connected, outstanding, onChoose, onOther } = props
   const { routes: texts, wallets } = payTexts
   const found = useRoutes({ checkout, paymentReference, outstanding, wallet: connected.address })
-  const makesBatches = useBatching(connected)
   const [id, setId] = useState<string>()
   const { routes: all, isComplete, error } = found
   const [routes, lacking] = [all.filter(canTake), all.filter((each) => !canTake(each))]
   const route = routes.find((each) => each.id === id) ?? routes[0]
   const isPoor = isComplete && routes.length === 0 && error === undefined
-  const say = (each: Route) => sayRoute(each, { makesBatches: makesBatches(each.chainId), network })
+  const say = (each: Route) => sayRoute(each, network)
   const chosen = route && say(route)
   return (
     <Screen title={isPoor ? texts.none : texts.title}>
@@ -92,12 +91,8 @@ interface ChoiceProps {
   readonly onChange: (id: string) => void
 }
 
-/** Shown before somebody asks for more, so that the button to pay stays in sight. */
-const FIRST = 4
-
 function RouteChoice({ said, chosen, onChange }: ChoiceProps) {
-  const [isOpen, setOpen] = useState(false)
-  const shown = isOpen ? said : said.slice(0, FIRST)
+  const { shown, more } = useFirst(said)
   // What holds of all ways sets none apart.
   const setsApart = (tag: string) => !said.every(({ tags }) => tags.includes(tag))
   return (
@@ -115,9 +110,7 @@ function RouteChoice({ said, chosen, onChange }: ChoiceProps) {
           <RouteLines {...route} tags={route.tags.filter(setsApart)} />
         </label>
       ))}
-      {shown.length < said.length && (
-        <Button text={payTexts.routes.others(said.length - shown.length)} kind="plain" onClick={() => setOpen(true)} />
-      )}
+      {more}
     </fieldset>
   )
 }
@@ -158,12 +151,8 @@ interface MissingProps extends Pick<FoundRoutes, 'unavailable'> {
   readonly isOpen: boolean
 }
 
-/** Shown before somebody asks for all. */
-const NEAREST = 3
-
 /** The other ways, what each is missing, the nearest first: they cannot be chosen. */
 function Missing({ lacking, unavailable, isOpen }: MissingProps) {
-  const { more, others } = payTexts.routes
   const ways = [
     ...lacking.map(({ id, pays, where, warnings }) => (
       <li key={id}>
@@ -182,19 +171,13 @@ function Missing({ lacking, unavailable, isOpen }: MissingProps) {
         </li>
       )),
   ]
+  const { shown, more } = useFirst(ways)
   if (ways.length === 0) return null
-  // A fold of one way would be as high as the way.
-  const first = ways.length > NEAREST + 1 ? NEAREST : ways.length
   return (
     <details class="missing" open={isOpen || lacking.length > 0}>
-      <summary class="small">{more(ways.length)}</summary>
-      <ul class="bullets small stack gap-2">{ways.slice(0, first)}</ul>
-      {first < ways.length && (
-        <details>
-          <summary class="small">{others(ways.length - first)}</summary>
-          <ul class="bullets small stack gap-2">{ways.slice(first)}</ul>
-        </details>
-      )}
+      <summary class="small">{payTexts.routes.more(ways.length)}</summary>
+      <ul class="bullets small stack gap-2">{shown}</ul>
+      {more}
     </details>
   )
 }
@@ -203,39 +186,6 @@ function Missing({ lacking, unavailable, isOpen }: MissingProps) {
 const rankOf = ({ metadata }: Unavailable) => (metadata.missing === undefined ? 1 : 0)
 
 const keyOf = ({ chain, token, provider, reason }: Unavailable) => [chain, token, provider, reason].join()
-
-/** @param chainId - `eip155:1` */
-type MakesBatches = (chainId: string) => boolean
-
-const NONE: MakesBatches = () => false
-
-/** On which chains the wallet says that it makes several steps one (EIP-5792): its person is asked once. */
-function useBatching({ provider, address }: Connected): MakesBatches {
-  const [makesBatches, setMakesBatches] = useState<MakesBatches>(() => NONE)
-  useEffect(() => {
-    let isLeft = false
-    const use = (answer: unknown) => !isLeft && setMakesBatches(() => readCapabilities(answer))
-    const ask = async () => provider.request({ method: 'wallet_getCapabilities', params: [address] })
-    ask().then(use, () => undefined)
-    return () => {
-      isLeft = true
-    }
-  }, [provider, address])
-  return makesBatches
-}
-
-/** What a wallet says of itself by chain, in hex; `0x0` is every chain. */
-export function readCapabilities(answer: unknown): MakesBatches {
-  const ofChains = Object.entries((answer ?? {}) as Record<string, { atomic?: { status?: unknown } } | null>)
-  const able = ofChains.filter(
-    ([id, says]) => /^0x[0-9a-f]+$/i.test(id) && ['supported', 'ready'].includes(String(says?.atomic?.status)),
-  )
-  const ids = new Set(able.map(([id]) => BigInt(id)))
-  return (chainId) => {
-    const [, number = ''] = /^eip155:(\d+)$/.exec(chainId) ?? []
-    return ids.has(0n) || (number !== '' && ids.has(BigInt(number)))
-  }
-}
 
 type Unavailable = StreamedRoutes['unavailable'][number]
 
@@ -255,8 +205,6 @@ const NOTHING: FoundRoutes = { routes: [], unavailable: [], warnings: [], isComp
 /** Asked for again no more often than this. */
 const LEAST_MS = 10_000
 const MOST_MS = 60_000
-/** After a refusal that does not say when to come back. */
-const REFUSED_MS = 5_000
 
 interface RoutesTerms {
   readonly checkout: Checkout
@@ -269,37 +217,35 @@ interface RoutesTerms {
 /** The ways in which a wallet can pay, as they are found, and again when their quotes expire. */
 function useRoutes({ checkout, paymentReference, wallet, outstanding }: RoutesTerms) {
   const [found, setFound] = useState(NOTHING)
-  const [round, setRound] = useState(0)
-  useEffect(() => {
-    const left = new AbortController()
-    const { signal } = left
-    const refresh = () => setRound((before) => before + 1)
-    const read = async () => {
-      const ranked: { readonly rank: number; readonly route: Route }[] = []
-      for await (const { event } of checkout.streamPaymentRoutes({ paymentReference, wallet }, { signal })) {
-        if (event.case === 'answer') {
-          const { routes, unavailable, warnings, degraded } = event.value
-          setFound({ routes, unavailable, warnings, isComplete: true, isDegraded: degraded })
-          // A chain that did not answer may hold the wallet's one way.
-          whenSeen(degraded ? LEAST_MS : refreshInMs(routes), signal, refresh)
-        } else if (event.case === 'route' && event.value.route !== undefined) {
-          ranked.push({ rank: event.value.rank, route: event.value.route })
-          const routes = ranked.toSorted((before, after) => before.rank - after.rank).map(({ route }) => route)
-          // Later rounds keep what is shown until they are complete, so that nothing jumps.
-          setFound((before) => (before.isComplete ? before : { ...before, routes, isBusy: false }))
+  const refresh = useAsking(
+    (signal, askAgainIn) => {
+      const read = async () => {
+        const ranked: { readonly rank: number; readonly route: Route }[] = []
+        for await (const { event } of checkout.streamPaymentRoutes({ paymentReference, wallet }, { signal })) {
+          if (event.case === 'answer') {
+            const { routes, unavailable, warnings, degraded } = event.value
+            setFound({ routes, unavailable, warnings, isComplete: true, isDegraded: degraded })
+            // A chain that did not answer may hold the wallet's one way.
+            askAgainIn(degraded ? LEAST_MS : refreshInMs(routes))
+          } else if (event.case === 'route' && event.value.route !== undefined) {
+            ranked.push({ rank: event.value.rank, route: event.value.route })
+            const routes = ranked.toSorted((before, after) => before.rank - after.rank).map(({ route }) => route)
+            // Later rounds keep what is shown until they are complete, so that nothing jumps.
+            setFound((before) => (before.isComplete ? before : { ...before, routes, isBusy: false }))
+          }
         }
       }
-    }
-    read().catch((error: Error) => {
-      if (signal.aborted) return
-      if (isRefusedForNow(error)) {
-        setFound((before) => ({ ...before, isBusy: true }))
-        whenSeen(error.retryAfterMs ?? REFUSED_MS, signal, refresh)
-      } else setFound((before) => ({ ...before, isComplete: true, error }))
-    })
-    return () => left.abort()
-  }, [checkout, paymentReference, wallet, outstanding, round])
-  return { ...found, refresh: () => setRound((before) => before + 1) }
+      read().catch((error: Error) => {
+        if (signal.aborted) return
+        if (isRefusedForNow(error)) {
+          setFound((before) => ({ ...before, isBusy: true }))
+          askAgainIn(error.retryAfterMs ?? REFUSED_MS)
+        } else setFound((before) => ({ ...before, isComplete: true, error }))
+      })
+    },
+    [checkout, paymentReference, wallet, outstanding],
+  )
+  return { ...found, refresh }
 }
 
 function refreshInMs(routes: readonly Route[]): number {

@@ -7,6 +7,9 @@ import { sentence, shortAddress } from '../shared/sentence.ts'
 import { payTexts } from './language.ts'
 import type { PayTexts } from './texts/en.ts'
 
+/** How a payment ended; NOT_PREPARED: the service gave no transactions, and nothing was asked of the wallet. */
+export type PaymentEnd = PayOutcome | { readonly outcome: 'NOT_PREPARED'; readonly error: Error }
+
 /** What a payer learns of how the payment ended. */
 export interface OutcomeWords {
   readonly title: string
@@ -36,7 +39,7 @@ export function sayAsked({ wallet, askedAt, isOtherTab }: AskedBefore): OutcomeW
 }
 
 /** @param chain - where the payment was to be sent from */
-export function sayOutcome(end: PayOutcome, chain = ''): OutcomeWords {
+export function sayOutcome(end: PaymentEnd, chain = ''): OutcomeWords {
   const { outcomes: titles, advice, newPrice } = payTexts
   switch (end.outcome) {
     case 'MINED':
@@ -54,6 +57,8 @@ export function sayOutcome(end: PayOutcome, chain = ''): OutcomeWords {
     }
     case 'FAILED':
       return sayFailure(end, chain)
+    case 'NOT_PREPARED':
+      return sayError(end.error)
     case 'REFUSED':
     case 'REVERTED':
     case 'EXPIRED':

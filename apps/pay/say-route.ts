@@ -8,15 +8,8 @@ import { payTexts } from './language.ts'
 /** From here on the page says what a swap costs against the market's price. */
 const LEAST_IMPACT = 0.001
 
-interface SaidFor {
-  /** Whether the wallet makes approval and payment one step on the route's chain. */
-  readonly makesBatches: boolean
-  /** The chain on which the payee is paid. */
-  readonly network: string
-}
-
-/** What a payer reads of a route. */
-export function sayRoute(route: Route, { makesBatches, network }: SaidFor) {
+/** What a payer reads of a route. @param network - the chain on which the payee is paid */
+export function sayRoute(route: Route, network: string) {
   const { routes, reasons } = payTexts
   const { CHEAPEST, FASTEST } = Route_Tag
   const steps = route.readiness?.steps.filter((kind) => kind !== Route_StepKind.STEP_KIND_UNSPECIFIED).length ?? 1
@@ -40,15 +33,15 @@ export function sayRoute(route: Route, { makesBatches, network }: SaidFor) {
       ...(route.tags.includes(CHEAPEST) ? [routes.cheapest] : []),
       ...(route.tags.includes(FASTEST) ? [routes.fastest] : []),
     ],
-    /** `2 confirmations in your wallet` */
-    confirmations: routes.confirmations(makesBatches ? 1 : steps),
+    /** `Up to 2 confirmations in your wallet`: some wallets make several steps one. */
+    confirmations: routes.confirmations(steps),
     warnings: [
       ...route.warnings.map(sayReason),
       ...(route.priceImpact >= LEAST_IMPACT ? [routes.impact(percentOf(route.priceImpact))] : []),
     ],
     /** What happens on the way, for whoever takes it. */
     notes: [
-      ...(route.readiness?.needsApproval === true && !makesBatches ? [reasons.approval] : []),
+      ...(route.readiness?.needsApproval === true ? [reasons.approval] : []),
       ...(route.chain === network ? [] : [reasons.bridge]),
     ],
   }

@@ -58,6 +58,18 @@ export function Button({ text, kind = '', isOff = false, onClick }: ButtonProps)
   )
 }
 
+/** Shown of a list before somebody asks for more, so that what stands below stays in sight. */
+const FIRST = 4
+
+/** The first of a list, and the button that shows the others. */
+export function useFirst<T>(all: readonly T[]) {
+  const [isOpen, setOpen] = useState(false)
+  const shown = isOpen ? all : all.slice(0, FIRST)
+  const left = all.length - shown.length
+  const more = left > 0 && <Button text={payTexts.routes.others(left)} kind="plain" onClick={() => setOpen(true)} />
+  return { shown, more }
+}
+
 /** Why there is no request to show. @param reason - of the service's table, or of the link */
 export function Problem({ reason, onRetry }: { reason: string; onRetry?: () => void }) {
   const { problems, newLink, secretKey, later } = payTexts

@@ -4,9 +4,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { formatAmount } from '../shared/format-amount.ts'
 import type { Connected } from './connect-screen.tsx'
 import { payTexts } from './language.ts'
-import { inSentence } from './say-outcome.ts'
-
-export type PaymentEnd = { readonly outcome: PayOutcome } | { readonly error: Error }
+import { inSentence, type PaymentEnd } from './say-outcome.ts'
 
 /** A payment that this page makes, or made before a reload. */
 export interface MadePayment {
@@ -19,8 +17,6 @@ export interface MadePayment {
   readonly kinds: readonly Route_StepKind[]
   /** What the wallet is asked for, in words. */
   readonly asking?: string
-  /** Whether the wallet has been asked for the last step. */
-  readonly isLast: boolean
   /** Whether the wallet may show a question. */
   readonly isAsking: boolean
   /** Whether the payment itself has left the wallet. */
@@ -39,7 +35,7 @@ interface PaymentTerms {
 }
 
 /** A payment that has just begun. */
-const BEGUN = { steps: [], kinds: [], isLast: false, isAsking: false, isSent: false, hashes: [], explorer: undefined }
+const BEGUN = { steps: [], kinds: [], isAsking: false, isSent: false, hashes: [], explorer: undefined }
 
 /** The one payment of the page. It is kept while the request's state is shown, so that nothing is asked of a wallet again when that state changes. */
 export function usePayment({ checkout, paymentReference, outstanding, isPayable }: PaymentTerms) {
@@ -61,9 +57,8 @@ export function usePayment({ checkout, paymentReference, outstanding, isPayable 
     if (route !== undefined) setPayment(first)
     const onProgress = (event: PayProgress) => setPayment((before = first) => afterProgress(before, event))
     const { signal } = own
-    const end = await work({ paymentReference, wallet: address, provider, signal, onProgress }).then(
-      (outcome): PaymentEnd | undefined => outcome && { outcome },
-      (error: Error): PaymentEnd => (signal.reason === STOPPED ? { outcome: NO_ANSWER } : { error }),
+    const end = await work({ paymentReference, wallet: address, provider, signal, onProgress }).catch(
+      (error: Error): PaymentEnd => (signal.reason === STOPPED ? NO_ANSWER : { outcome: 'NOT_PREPARED', error }),
     )
     isRunning.current = false
     setPayment((before = first) => end && withEnd(before, end))
@@ -108,9 +103,9 @@ function afterProgress(made: MadePayment, event: PayProgress): MadePayment {
       return { ...before, kinds, asking, explorer: event.quote.explorer?.transaction }
     }
     case 'ASKING':
-      return { ...before, isAsking: true, isLast: event.step === event.steps, asking: event.message }
+      return { ...before, isAsking: true, asking: event.message }
     case 'SENT':
-      return { ...before, isSent: before.isLast, hashes: [...before.hashes, event.transactionHash] }
+      return { ...before, isSent: event.step === made.kinds.length, hashes: [...before.hashes, event.transactionHash] }
     case 'BATCH_SENT':
       return { ...before, isSent: true }
     case 'WAITING_FOR_EARLIER':
@@ -133,10 +128,10 @@ function inOurWords(event: PayProgress, { kinds }: MadePayment): PayProgress {
 }
 
 function withEnd(before: MadePayment, end: PaymentEnd): MadePayment {
-  if (!('outcome' in end)) return { ...before, end }
-  const { outcome } = end
-  const hashes = 'transactionHashes' in outcome ? outcome.transactionHashes : before.hashes
-  const isAsking = outcome.outcome === 'UNKNOWN' && outcome.reason === 'NO_ANSWER'
+  // The wallet may still show what it was asked for.
+  if (end.outcome === 'NOT_PREPARED') return { ...before, end }
+  const hashes = 'transactionHashes' in end ? end.transactionHashes : before.hashes
+  const isAsking = end.outcome === 'UNKNOWN' && end.reason === 'NO_ANSWER'
   return { ...before, end, hashes, isAsking }
 }
 

@@ -1,5 +1,6 @@
 import { type Checkout, type PaymentRequest, WaybillCallError } from '@waybill/client/checkout'
 import { useEffect, useState } from 'preact/hooks'
+import { useAsking } from './refresh.ts'
 
 export interface WatchedRequest {
   readonly request?: PaymentRequest
@@ -9,61 +10,48 @@ export interface WatchedRequest {
   readonly lag?: 'AWAY' | 'BUSY'
 }
 
-/** Between two checks whether the service is back. */
-const CHECK_EVERY_MS = 3_000
+/** Until the page looks again whether the service is back. */
+const AWAY_MS = 3_000
+/** After a refusal that does not say when to come back. */
+export const REFUSED_MS = 5_000
 
 /** The request as it is, kept current. A page that comes back asks at once: its stream may have been cut while nobody looked. */
 export function useRequest(checkout: Checkout, paymentReference: string): WatchedRequest {
   const [watched, setWatched] = useState<WatchedRequest>({})
-  const visit = useVisits()
+  const askAgain = useAsking(
+    (signal) => {
+      let isCut = false
+      // Another watch begins with the request as it is. This one would say nothing when it is back and nothing has changed.
+      const onReconnect = (error: WaybillCallError) => {
+        isCut = true
+        const isBusy = isRefusedForNow(error)
+        // A page that is refused a stream reads the request every few seconds instead.
+        setWatched((before) =>
+          isBusy && before.request !== undefined ? before : { ...before, lag: isBusy ? 'BUSY' : 'AWAY' },
+        )
+        // A page that nobody looks at is kept current as well.
+        const timer = setTimeout(askAgain, isBusy ? Math.max(error.retryAfterMs ?? 0, REFUSED_MS) : AWAY_MS)
+        signal.addEventListener('abort', () => clearTimeout(timer))
+        throw error
+      }
+      const follow = async () => {
+        const watch = checkout.watchPaymentRequest(paymentReference, { signal, onReconnect })
+        for await (const request of watch) setWatched({ request })
+      }
+      follow().catch((error: Error) => {
+        if (!signal.aborted && !isCut) setWatched((before) => ({ ...before, error }))
+      })
+    },
+    [checkout, paymentReference],
+  )
   useEffect(() => {
     const left = new AbortController()
-    const { signal } = left
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const show = (request: PaymentRequest) => {
-      clearTimeout(timer)
-      timer = undefined
-      setWatched({ request })
-    }
-    // A watch says nothing when it is back and nothing has changed.
-    const check = () => {
-      timer = setTimeout(() => {
-        checkout.getPaymentRequest({ paymentReference }, { signal }).then(show, () => !signal.aborted && check())
-      }, CHECK_EVERY_MS)
-    }
-    const onReconnect = (error: WaybillCallError) => {
-      const isBusy = isRefusedForNow(error)
-      // A page that is refused a stream reads the request every few seconds instead.
-      setWatched((before) =>
-        isBusy && before.request !== undefined ? before : { ...before, lag: isBusy ? 'BUSY' : 'AWAY' },
-      )
-      if (!isBusy && timer === undefined) check()
-    }
-    const follow = async () => {
-      for await (const request of checkout.watchPaymentRequest(paymentReference, { signal, onReconnect })) show(request)
-    }
-    follow().catch((error: Error) => {
-      if (!signal.aborted) setWatched((before) => ({ ...before, error }))
-    })
-    return () => {
-      left.abort()
-      clearTimeout(timer)
-    }
-  }, [checkout, paymentReference, visit])
-  return watched
-}
-
-/** How often the page has been come back to. */
-function useVisits(): number {
-  const [visits, setVisits] = useState(0)
-  useEffect(() => {
-    const count = () => document.visibilityState === 'visible' && setVisits((before) => before + 1)
-    const left = new AbortController()
-    document.addEventListener('visibilitychange', count, { signal: left.signal })
-    addEventListener('online', count, { signal: left.signal })
+    const come = () => document.visibilityState === 'visible' && askAgain()
+    document.addEventListener('visibilitychange', come, { signal: left.signal })
+    addEventListener('online', come, { signal: left.signal })
     return () => left.abort()
   }, [])
-  return visits
+  return watched
 }
 
 /** @returns the reason of the service's table; `NONE` for what is no answer of the service */

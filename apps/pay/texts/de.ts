@@ -85,7 +85,7 @@ export const texts: PayTexts = {
     cheapest: 'Am günstigsten',
     fastest: 'Am schnellsten',
     confirmations: (count) =>
-      count === 1 ? 'Eine Bestätigung in Ihrer Wallet' : `${count} Bestätigungen in Ihrer Wallet`,
+      count === 1 ? 'Eine Bestätigung in Ihrer Wallet' : `Bis zu ${count} Bestätigungen in Ihrer Wallet`,
     andMore: (fees) => `${fees} und weitere ohne bekannten Preis`,
     impact: (percent) => `Der Tausch kostet ${percent} gegenüber dem Marktpreis`,
     none: 'Diese Wallet kann nicht bezahlen',
@@ -111,7 +111,7 @@ export const texts: PayTexts = {
     PAYER_NOT_ALLOWED: 'Diese Wallet kann diese Forderung nicht bezahlen. Nehmen Sie eine andere.',
     COIN_NOT_SWAPPABLE: 'Diese Währung kann nicht für die Zahlung getauscht werden.',
     CHAIN_UNREACHABLE: 'Diese Chain antwortet gerade nicht. Versuchen Sie es gleich noch einmal.',
-    approval: 'Ihre Wallet bittet Sie zuerst, den Betrag freizugeben, und dann zu bezahlen.',
+    approval: 'Ihre Wallet bittet Sie, den Betrag freizugeben und zu bezahlen.',
     bridge: 'Die Zahlung geht von einer Chain zu einer anderen.',
   },
   steps: {

@@ -83,7 +83,7 @@ export const en = {
     cheapest: 'Cheapest',
     fastest: 'Fastest',
     confirmations: (count: number) =>
-      count === 1 ? 'One confirmation in your wallet' : `${count} confirmations in your wallet`,
+      count === 1 ? 'One confirmation in your wallet' : `Up to ${count} confirmations in your wallet`,
     andMore: (fees: string) => `${fees} and others of unknown price`,
     impact: (percent: string) => `The swap costs ${percent} against the market’s price`,
     none: 'This wallet cannot pay',
@@ -111,7 +111,7 @@ export const en = {
     PAYER_NOT_ALLOWED: 'This wallet cannot pay this request. Use another one.',
     COIN_NOT_SWAPPABLE: 'This coin cannot be swapped for the payment.',
     CHAIN_UNREACHABLE: 'This chain does not respond just now. Try again in a moment.',
-    approval: 'Your wallet first asks you to approve the amount, then to pay.',
+    approval: 'Your wallet asks you to approve the amount, and to pay.',
     bridge: 'The payment crosses from one chain to another.',
   },
   steps: {

@@ -84,7 +84,7 @@ export const texts: PayTexts = {
     cheapest: 'La más barata',
     fastest: 'La más rápida',
     confirmations: (count) =>
-      count === 1 ? 'Una confirmación en su monedero' : `${count} confirmaciones en su monedero`,
+      count === 1 ? 'Una confirmación en su monedero' : `Hasta ${count} confirmaciones en su monedero`,
     andMore: (fees) => `${fees} y otras de precio desconocido`,
     impact: (percent) => `El cambio cuesta un ${percent} respecto al precio de mercado`,
     none: 'Este monedero no puede pagar',
@@ -110,7 +110,7 @@ export const texts: PayTexts = {
     PAYER_NOT_ALLOWED: 'Este monedero no puede pagar esta solicitud. Use otro.',
     COIN_NOT_SWAPPABLE: 'Esta moneda no se puede cambiar para el pago.',
     CHAIN_UNREACHABLE: 'Esta cadena no responde ahora. Inténtelo de nuevo en un momento.',
-    approval: 'Su monedero le pide primero que autorice el importe y después que pague.',
+    approval: 'Su monedero le pide que autorice el importe y que pague.',
     bridge: 'El pago pasa de una cadena a otra.',
   },
   steps: {

@@ -86,7 +86,9 @@ export const texts: PayTexts = {
     cheapest: 'Le moins cher',
     fastest: 'Le plus rapide',
     confirmations: (count) =>
-      count === 1 ? 'Une confirmation dans votre portefeuille' : `${count} confirmations dans votre portefeuille`,
+      count === 1
+        ? 'Une confirmation dans votre portefeuille'
+        : `Jusqu’à ${count} confirmations dans votre portefeuille`,
     andMore: (fees) => `${fees} et d’autres au prix inconnu`,
     impact: (percent) => `L’échange coûte ${percent} par rapport au prix du marché`,
     none: 'Ce portefeuille ne peut pas payer',
@@ -114,7 +116,7 @@ export const texts: PayTexts = {
     PAYER_NOT_ALLOWED: 'Ce portefeuille ne peut pas payer cette demande. Utilisez-en un autre.',
     COIN_NOT_SWAPPABLE: 'Cette monnaie ne peut pas être échangée pour le paiement.',
     CHAIN_UNREACHABLE: 'Cette chaîne ne répond pas pour le moment. Réessayez dans un instant.',
-    approval: 'Votre portefeuille vous demande d’abord d’autoriser le montant, puis de payer.',
+    approval: 'Votre portefeuille vous demande d’autoriser le montant et de payer.',
     bridge: 'Le paiement passe d’une chaîne à une autre.',
   },
   steps: {
