@@ -84,8 +84,6 @@ describe('checkChain', () => {
       'finalized',
       'batches',
       'log range',
-      'rate',
-      'cost',
       'archive',
       'code',
       'fromBlock',
@@ -127,7 +125,7 @@ describe('checkChain', () => {
       () => withFirst({ address: nobody }),
       () => [
         `code ERC20_FEE_PROXY 0.2.0 wrong: there is no contract at ${nobody}`,
-        'fromBlock ERC20_FEE_PROXY 0.2.0 unknown: there is no contract',
+        /^fromBlock ERC20_FEE_PROXY 0.2.0 note: there is no contract at block \d+ yet$/,
       ],
     ],
     ['a missing multicall', () => ({ multicall: nobody }), () => [/^code multicall wrong: there is no contract/]],
@@ -150,7 +148,7 @@ describe('checkChain', () => {
       'a fromBlock that is too high',
       () => withFirst({ fromBlock: first().fromBlock + 1 }),
       () => [
-        `fromBlock ERC20_FEE_PROXY 0.2.0 wrong: created at block ${first().fromBlock}: payments before block ${first().fromBlock + 1} are not found`,
+        `fromBlock ERC20_FEE_PROXY 0.2.0 wrong: it is older: payments before block ${first().fromBlock + 1} are not found`,
       ],
     ],
     [
@@ -161,7 +159,7 @@ describe('checkChain', () => {
     [
       'a fromBlock that is lower than necessary',
       () => withFirst({ fromBlock: 0 }),
-      () => [new RegExp(`note: created at block ${first().fromBlock}: ${first().fromBlock} blocks are read in vain`)],
+      () => [/note: there is no contract at block 0 yet/],
     ],
     ['other decimals', () => withToken({ decimals: 18 }), () => ['decimals USDC wrong: 6, and 18 in the file']],
     [
@@ -289,24 +287,17 @@ describe('checkChain', () => {
     expect(unlike(await check())).toEqual([
       'finalized - note: it has no finalized block: a block is final 3 blocks below the head',
       'batches - note: it refuses batches: following and back-filling are slower',
-      'log range - note: at most 7 blocks at once: back-filling is slower',
+      expect.stringMatching(/^log range - note: it refuses \d+ blocks, so back-filling is slower: .*limited to 7$/),
     ])
   })
 
-  it('says what catching up costs, and that nothing is taken back where the head is final at once', async () => {
-    proxy.meddle(({ method, params }, askNode) => {
-      if (params[0] === 'finalized') return chain.client.rpc.call('eth_getBlockByNumber', ['latest', false])
-      if (method !== 'eth_getLogs') return undefined
-      const [{ fromBlock, toBlock }] = params as [{ fromBlock: string; toBlock: string }]
-      return Number(toBlock) - Number(fromBlock) >= 7 ? refuse('nope') : askNode()
-    })
-    const facts = await check({ startBlock: 0, requestsPerSecond: 1_000 })
-    const { number } = await chain.client.head()
-    const ranges = Math.ceil((Number(number) + 1) / 7)
-    expect(facts.find((fact) => fact.check === 'cost')?.detail).toBe(
-      `7 blocks a call, 1000 a second: ${ranges * 2} calls, 1 s to catch up from block 0`,
+  it('says that nothing is taken back where the head is final at once', async () => {
+    proxy.meddle(({ params }) =>
+      params[0] === 'finalized' ? chain.client.rpc.call('eth_getBlockByNumber', ['latest', false]) : undefined,
     )
-    expect(unlike(facts)[0]).toMatch(/^finalized - note: .*every block counts as final at once/)
+    expect(unlike(await check())).toEqual([
+      expect.stringMatching(/^finalized - note: .*every block counts as final at once/),
+    ])
   })
 
   it('reports a node that refuses all logs', async () => {
@@ -324,25 +315,29 @@ describe('checkChain', () => {
     const created = await creationOf(late)
     const only = (fromBlock: number) => ({ contracts: [{ ...late, fromBlock }] })
     proxy.meddle(prunedBeneath(created - 1))
-    const archive = new RegExp(`^archive - note: it has state from block ${created - 1} on`)
-    expect(unlike(await check(only(created)))).toEqual([expect.stringMatching(archive)])
+    expect(unlike(await check(only(created)))).toEqual([])
+    proxy.meddle(prunedBeneath(created))
+    expect(unlike(await check(only(created)))).toEqual([
+      `fromBlock ERC20_FEE_PROXY 0.2.0 unknown: the node has no state of block ${created - 1}`,
+    ])
     proxy.meddle(prunedBeneath(created + 5))
-    const place = 'fromBlock ERC20_FEE_PROXY 0.2.0'
-    const unknown = `${place} unknown: created at block ${created + 5} or before; the node has no older state`
-    for (const fromBlock of [created, created + 5]) expect(unlike(await check(only(fromBlock)))[1]).toBe(unknown)
-    const wrong = `${place} wrong: it existed at block ${created + 5} already`
-    expect(unlike(await check(only(created + 6)))[1]).toContain(wrong)
+    expect(unlike(await check(only(created)))).toEqual([
+      expect.stringMatching(new RegExp(`^archive - note: it has no state of block ${created}: prices`)),
+      `fromBlock ERC20_FEE_PROXY 0.2.0 unknown: the node has no state of block ${created - 1}`,
+    ])
+    const wrong = [expect.stringMatching(/^fromBlock ERC20_FEE_PROXY 0.2.0 wrong: it is older/)]
+    expect(unlike(await check(only(created + 6)))).toEqual(wrong)
   })
 
-  it('reads no further back than a real node has state', async () => {
+  it('says so where a real node has no older state', async () => {
     const old = await startTestChain({ chainId: 31_582 })
     await old.mine({ blocks: 60 })
     const [checked] = await checkChain(old.config({ name: 'OLD' }), { clock: () => now })
     await old.stop()
     const reported = unlike(checked?.facts ?? []).filter((text) => !text.startsWith('finalized'))
-    expect(reported[0]).toMatch(/^archive - note: it has state from block \d+ on, 3\d blocks/)
+    expect(reported[0]).toMatch(/^archive - note: it has no state of block \d+: prices/)
     expect(reported.slice(1)).toEqual(
-      Array(5).fill(expect.stringMatching(/^fromBlock .* unknown: created at block \d+ or before/)),
+      Array(5).fill(expect.stringMatching(/^fromBlock .* unknown: the node has no state of block \d+$/)),
     )
   })
 

@@ -63,9 +63,9 @@ async function checkUrl(config: ChainConfig, url: string, options: CheckChainOpt
 }
 
 async function* checkAll(node: CheckedNode, config: ChainConfig, clock: () => Date): AsyncGenerator<CheckedFact, void> {
-  const state = yield* checkNode(node, config, clock)
-  if (state === undefined) return
-  yield* checkContracts(node, config, state)
+  const head = yield* checkNode(node, config, clock)
+  if (head === undefined) return
+  yield* checkContracts(node, config, head)
   yield* checkTokens(node, config)
   yield* checkFeeds(node, config, clock)
   yield* checkConversions(node, config, clock)

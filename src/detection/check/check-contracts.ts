@@ -6,9 +6,7 @@ import { decodeText, readSymbol } from '../../contracts/returned-texts.ts'
 import { toQuantity } from '../../contracts/words.ts'
 import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
-import { findLast } from '../read/find-last.ts'
-import type { NodeBlocks } from './check-node.ts'
-import { ask, type CheckedFact, type CheckedNode, isWord, type Judge, judgeOf, readContract } from './checked-node.ts'
+import { ask, type CheckedFact, type CheckedNode, isWord, judgeOf, readContract } from './checked-node.ts'
 
 /**
  * Checks that there is code at every address of the chains file, that each payment contract was created at its `fromBlock`, and that the screening
@@ -19,10 +17,10 @@ import { ask, type CheckedFact, type CheckedNode, isWord, type Judge, judgeOf, r
 export async function* checkContracts(
   node: CheckedNode,
   config: ChainConfig,
-  blocks: NodeBlocks,
+  head: number,
 ): AsyncGenerator<CheckedFact, void> {
   for (const named of contractsOf(config)) yield await checkCode(node, named)
-  for (const contract of config.contracts) yield await checkFromBlock(node, contract, blocks)
+  for (const contract of config.contracts) yield await checkFromBlock(node, contract, head)
   if (config.screening !== undefined) yield await checkOracle(node, config.screening)
 }
 
@@ -67,64 +65,18 @@ export async function checkCode(node: CheckedNode, { subject, address }: NamedAd
   return found ? judge('ok', address) : judge('wrong', `there is no contract at ${address}`)
 }
 
-async function checkFromBlock(
-  node: CheckedNode,
-  contract: PaymentContractConfig,
-  { head, oldestState }: NodeBlocks,
-): Promise<CheckedFact> {
+async function checkFromBlock(node: CheckedNode, contract: PaymentContractConfig, head: number): Promise<CheckedFact> {
   const { address, fromBlock } = contract
   const judge = judgeOf('fromBlock', nameOf(contract))
-  if (fromBlock > head.number) return judge('wrong', `block ${fromBlock} is above the head, ${head.number}`)
-  if (oldestState === undefined) return judge('unknown', 'the node has no state')
-  try {
-    const created = await findCreation(node, address, { from: oldestState, to: head.number })
-    if (created === undefined) return judge('unknown', 'there is no contract')
-    return created > oldestState ? judgeCreation(judge, fromBlock, created) : judgeOldest(judge, fromBlock, oldestState)
-  } catch (error) {
-    if (!(error instanceof MissingState)) throw error
-    return judge('unknown', error.message)
-  }
-}
-
-/** The node answered for a state before, and now refuses it. */
-class MissingState extends Error {}
-
-/**
- * Finds the block in which a contract was created, by binary search for its code.
- *
- * @returns `from` also for a contract that is older; undefined where there is none
- * @throws MissingState
- */
-async function findCreation(
-  node: CheckedNode,
-  address: Address,
-  { from, to }: { readonly from: number; readonly to: number },
-): Promise<number | undefined> {
-  const hasNoCode = async (block: number) => {
-    const found = await hasCode(node, address, block)
-    if (found instanceof RpcError) throw new MissingState(found.message)
-    return !found
-  }
-  if (await hasNoCode(to)) return undefined
-  return (await hasNoCode(from)) ? (await findLast(from, to - 1, hasNoCode)) + 1 : from
-}
-
-function judgeCreation(judge: Judge, fromBlock: number, created: number): CheckedFact {
-  if (created === fromBlock) return judge('ok', `created at block ${created}`)
-  if (created < fromBlock) {
-    return judge('wrong', `created at block ${created}: payments before block ${fromBlock} are not found`)
-  }
-  return judge('note', `created at block ${created}: ${created - fromBlock} blocks are read in vain`)
-}
-
-/** Judges a contract that is older than all state that the node has. */
-function judgeOldest(judge: Judge, fromBlock: number, oldestState: number): CheckedFact {
-  if (fromBlock > oldestState) {
-    const lost = `payments before block ${fromBlock} are not found`
-    return judge('wrong', `it existed at block ${oldestState} already: ${lost}`)
-  }
-  if (oldestState === 0) return judge('ok', 'it exists since block 0')
-  return judge('unknown', `created at block ${oldestState} or before; the node has no older state`)
+  if (fromBlock > head) return judge('wrong', `block ${fromBlock} is above the head, ${head}`)
+  const existed = fromBlock === 0 ? false : await hasCode(node, address, fromBlock - 1)
+  const exists = await hasCode(node, address, fromBlock)
+  if (existed === true) return judge('wrong', `it is older: payments before block ${fromBlock} are not found`)
+  if (existed !== false) return judge('unknown', `the node has no state of block ${fromBlock - 1}`)
+  if (exists instanceof RpcError) return judge('unknown', `the node has no state of block ${fromBlock}`)
+  return exists
+    ? judge('ok', `created at block ${fromBlock}`)
+    : judge('note', `there is no contract at block ${fromBlock} yet`)
 }
 
 /** Checks the decimals and the symbol of each token. @throws RpcError when the node does not answer */
@@ -167,7 +119,6 @@ function isSameSymbol(a: string, b: string): boolean {
     symbol
       .toUpperCase()
       .replace('₮', 'T')
-      .replace(/\.E$/, '')
-      .replace(/(?<=.)0$/, '')
+      .replace(/\.E$|(?<=.)0$/, '')
   return plain(a) === plain(b)
 }

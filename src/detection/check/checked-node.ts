@@ -7,8 +7,6 @@ import { isTransportFailure, RpcError } from '../../nodes/rpc-error.ts'
 /** One node of one chain. */
 export interface CheckedNode {
   readonly client: RpcClient
-  /** How many HTTP exchanges there were so far. */
-  exchanges(): number
   readonly signal?: AbortSignal | undefined
 }
 
@@ -31,12 +29,7 @@ export interface NodeOptions {
 /** Makes a client for one URL alone, so that no other node answers in its place. */
 export function openNode(options: NodeOptions): CheckedNode {
   const { url, signal, chains = [], limits = createNodeLimits(chains), ...rest } = options
-  let exchanges = 0
-  const onExchange = () => {
-    exchanges++
-  }
-  const client = createRpcClient({ ...rest, urls: [url], onExchange, limits })
-  return { client, exchanges: () => exchanges, signal }
+  return { client: createRpcClient({ ...rest, urls: [url], limits }), signal }
 }
 
 /**
@@ -85,7 +78,7 @@ export interface CheckedFact {
 }
 
 /** Makes the result of a check. */
-export type Judge = (verdict: Verdict, detail: string) => CheckedFact
+type Judge = (verdict: Verdict, detail: string) => CheckedFact
 
 export function judgeOf(check: string, subject: string): Judge {
   return (verdict, detail) => ({ check, subject, verdict, detail })
