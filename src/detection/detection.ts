@@ -10,7 +10,7 @@ import type { PaymentRequest } from '../domain/payment-request.ts'
 import type { Meter } from '../domain/telemetry/telemetry.ts'
 import { createNodeLimits, type NodeLimits } from '../nodes/node-limits.ts'
 import { inLane } from '../nodes/node-policy.ts'
-import { createLimitsKeeper } from './limits/keep-node-limits.ts'
+import { createBudgetKeeper } from './limits/keep-budgets.ts'
 import { acceptEvent, unacceptEvent } from './repair/accept-event.ts'
 import { createCarriedQueue, type FindSource } from './repair/carried-queue.ts'
 import { createEnrichmentQueue } from './repair/enrichment-queue.ts'
@@ -23,10 +23,7 @@ import { createDetectionRepository } from './sql/detection-repository.ts'
 export type Detection = ReturnType<typeof createDetection>
 
 export interface DetectionOptions
-  extends Omit<
-    ChainFollowerOptions,
-    'config' | 'repository' | 'owner' | 'process' | 'replays' | 'recallLimits' | 'limits' | 'onFound'
-  > {
+  extends Omit<ChainFollowerOptions, 'config' | 'repository' | 'owner' | 'process' | 'replays' | 'limits' | 'onFound'> {
   readonly chains: ChainDirectory
   /** What the process knows of its nodes' limits, shared with routes; default nothing but what the configuration states. */
   readonly limits?: NodeLimits | undefined
@@ -48,7 +45,6 @@ const FOUND_SECONDS = {
 interface Running {
   readonly ending: AbortController
   readonly done: Promise<unknown>
-  readonly stopKeeping: () => Promise<void>
 }
 
 /** Makes what follows the configured chains and stores the payments and refunds of requests. */
@@ -58,14 +54,14 @@ export function createDetection(options: DetectionOptions) {
   const ownName = `${hostname()}/${process.pid}`
   const limits =
     options.limits ?? createNodeLimits(chains.configured, { clock: () => options.clock().getTime(), logger })
-  const keeper = createLimitsKeeper({ knex, chains: chains.configured, limits, logger, owner })
+  const keeper = createBudgetKeeper({ knex, chains: chains.configured, limits, logger })
   const repository = createDetectionRepository(knex)
   const replays = createReplayQueue({ knex, repository, logger })
   // eth_getLogs without an address gives the logs of every contract.
   const followed = chains.configured.filter((chain) => followedContracts(chain).length > 0)
   const found = options.meter?.histogram(FOUND_SECONDS)
   const followers = followed.map((config): ChainFollower => {
-    const shared = { ...options, limits, recallLimits: keeper.recall, owner, process: ownName, repository, replays }
+    const shared = { ...options, limits, owner, process: ownName, repository, replays }
     const onFound = found && ((seconds: number) => found({ chain: config.name }, seconds))
     const follower = createChainFollower({ ...shared, config, onFound })
     replays.addChain(follower.chainId, follower.chain)
@@ -91,13 +87,11 @@ export function createDetection(options: DetectionOptions) {
       const loops = followers.map((follower) => follower.run(ending.signal))
       // What can be added later waits where a node allows few calls.
       const later = inLane('ENRICHMENT', () => [enrichments.run(ending.signal), carried?.run(ending.signal)])
-      const done = Promise.all([keeper.recall(), ...loops, replays.run(ending.signal), ...later])
-      running = { ending, done, stopKeeping: keeper.start() }
+      const done = Promise.all([keeper.run(ending.signal), ...loops, replays.run(ending.signal), ...later])
+      running = { ending, done }
     },
     /** Ends following; resolves when nothing is being written any more. */
     async stop(): Promise<void> {
-      // What was learned is stored only while the leases are held.
-      await running?.stopKeeping()
       running?.ending.abort(new Error('detection is stopping'))
       await running?.done
       running = undefined

@@ -7,7 +7,7 @@ import type { Lane } from './node-policy.ts'
 export type DailyBudget = ReturnType<typeof createDailyBudget>
 
 /** What was spent of a budget on a day. */
-interface BudgetUse {
+export interface BudgetUse {
   /** `2026-11-22`, in UTC. */
   readonly day: string
   /** Requests, or calls where the node counts those of a batch. */

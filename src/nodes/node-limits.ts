@@ -3,7 +3,7 @@ import type { Tracer } from '../domain/telemetry/telemetry.ts'
 import { createDailyBudget, type DailyBudget } from './daily-budget.ts'
 import { type LearnedSize, sizeAfterRefused, sizeAfterTaken, startSize } from './learned-size.ts'
 import { currentLane, type Lane } from './node-policy.ts'
-import { type LearnedRate, type NodeRate, Pacing, type RateRefusal } from './pacing.ts'
+import { type NodeRate, Pacing, type RateRefusal } from './pacing.ts'
 import { createSlots, type Sleep } from './slots.ts'
 
 /** Limits of a URL that the chains file states. */
@@ -28,13 +28,6 @@ export interface LogRange {
   readonly mostLogs?: number | undefined
   /** `blocks` as it was before refusals in unknown words. It counts again if narrower ranges show that they were for the number of logs. */
   readonly before?: LearnedSize | undefined
-}
-
-/** The limits that were learned of a URL. They are stored as JSON and outlive a restart. Absent: nothing was learned of that limit. */
-export interface LearnedLimits {
-  readonly rate?: LearnedRate | undefined
-  readonly batch?: LearnedSize | undefined
-  readonly logRange?: LogRange | undefined
 }
 
 /** `reverted`: the node carried the call out, and the contract reverted it. That is an answer, and no error of the node. */
@@ -114,8 +107,6 @@ export class UrlLimits {
   /** Blocks of the next `eth_getLogs`. */
   #logWidth: number | undefined
   #addressesAtOnce = Number.POSITIVE_INFINITY
-  /** Whether this process has learned something since it started or last recalled. A rate that grows as time passes does not count. */
-  #hasLearned = false
   readonly #calls = new Map<string, { calls: number; errors: number }>()
   #requests = 0
   readonly #openBreakers = new Set<object>()
@@ -170,7 +161,6 @@ export class UrlLimits {
     const before = this.rate()?.perSecond
     const waitMs = refusal.waitMs ?? (isQuota ? QUOTA_PAUSE_MS : undefined)
     this.#pacing.noteRefusal({ ...refusal, waitMs })
-    this.#hasLearned = true
     const rate = this.rate()
     const fields = { chain: this.#url.chain, node: this.host, perSecond: rate?.perSecond, counts: rate?.unit }
     if (isQuota) {
@@ -196,7 +186,6 @@ export class UrlLimits {
 
   /** Learns that a batch was refused because it is one, or for its size. @param hint - the size that the node says it takes */
   batchRefused(calls: number, hint?: number): void {
-    this.#hasLearned = true
     this.#batch = sizeAfterRefused(this.#batch, calls, hint)
   }
 
@@ -215,7 +204,6 @@ export class UrlLimits {
 
   /** Notes what was learned of `eth_getLogs` ranges. @param width - blocks of the next call */
   noteLogRange(range: LogRange, width: number): void {
-    this.#hasLearned = true
     this.#logRange = range
     this.#logWidth = width
   }
@@ -228,20 +216,6 @@ export class UrlLimits {
   /** Learns that a filter was refused for its addresses: the next one has half as many. */
   addressesRefused(addresses: number): void {
     this.#addressesAtOnce = Math.max(1, Math.min(this.#addressesAtOnce, Math.ceil(addresses / 2)))
-  }
-
-  /** What is known now, to be stored. */
-  learned(): LearnedLimits {
-    const batch = this.#batch.refused === undefined ? undefined : this.#batch
-    return { rate: this.#pacing.learned(), batch, logRange: this.#logRange }
-  }
-
-  /** Continues from stored limits. Ignored where this process has learned something itself since it last did so. */
-  recall({ rate, batch, logRange }: LearnedLimits): void {
-    if (this.#hasLearned) return
-    if (rate !== undefined) this.#pacing.recall(rate)
-    if (batch !== undefined) this.#batch = batch
-    this.#logRange = logRange
   }
 
   /** Notes that a circuit breaker for the URL opened or closed. @param breaker - any object that identifies it */

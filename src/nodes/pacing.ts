@@ -9,12 +9,6 @@ export interface NodeRate {
   readonly isDeclared: boolean
 }
 
-/** A rate that was learned from refusals. */
-export interface LearnedRate {
-  readonly perMinute: LearnedSize
-  readonly unit: NodeRate['unit']
-}
-
 export interface RateRefusal {
   /** The number that `take` returned. */
   readonly request: number
@@ -174,22 +168,6 @@ export class Pacing {
   /** Milliseconds left of that pause; 0 when it is over. */
   pauseMs(): number {
     return Math.max(0, this.#pausedUntilMs - this.#clock())
-  }
-
-  /** The rate, if it was learned from refusals. */
-  learned(): LearnedRate | undefined {
-    const [perMinute, unit] = [this.#perMinute, this.#unit]
-    const isLearned = perMinute !== undefined && (perMinute.size < perMinute.max || unit === 'CALLS')
-    return isLearned ? { perMinute, unit } : undefined
-  }
-
-  /** Continues with a rate that was learned before a restart, or with that of the chains file where it is lower. */
-  recall({ perMinute, unit }: LearnedRate): void {
-    this.#perMinute = perMinute
-    this.#unit = unit
-    this.#trial = undefined
-    this.#succeededUntilMs = this.#refusedAtMs = this.#clock()
-    this.#left = Math.min(this.#left, this.#burst())
   }
 
   #perSecond(): number | undefined {

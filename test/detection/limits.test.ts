@@ -37,14 +37,6 @@ const CHOSEN = new Set([
 const PROFILES = NODE_PROFILES.filter(({ name }) => CHOSEN.has(name))
 
 describe('a node with limits', () => {
-  it('is not asked again after a restart what it refused before', async () => {
-    const terms = NODE_PROFILES.find(({ name }) => name === 'unknown words')?.terms ?? {}
-    const before = await stage.run(terms)
-    const after = await stage.run(terms, { keepsLimits: true })
-    expect(before.refused).toBeGreaterThan(0)
-    expect([after.refused, after.found]).toEqual([0, after.made])
-  })
-
   it.each(PROFILES)('$name ($source) hides no payment', async ({ terms }) => {
     const outcome = await stage.run(terms)
     expect(outcome.found).toBe(outcome.made)

@@ -3,7 +3,6 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { findRoundAt } from '../../src/detection/read/block-prices.ts'
 import { createChainReader } from '../../src/detection/read/chain-reader.ts'
 import type { Account } from '../../src/domain/account.ts'
-import { startSize } from '../../src/nodes/learned-size.ts'
 import { createNodeLimits } from '../../src/nodes/node-limits.ts'
 import { createRpcClient, type RpcClientOptions } from '../../src/nodes/rpc-client.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
@@ -71,7 +70,8 @@ describe('calls to nodes', () => {
     const limits = createNodeLimits([], { clock: () => nowMs })
     const rpc = client({ limits })
     await rpc.call('eth_blockNumber', [])
-    limits.of(first.url).recall({ rate: { perMinute: { ...startSize(30, 600_000), refused: 31 }, unit: 'CALLS' } })
+    const slow = limits.of(first.url)
+    slow.noteRateRefusal({ request: slow.take(2), calls: 2, refused: 1, waitMs: 0, isQuota: false })
     const before = first.exchanges()
     await rpc.batch([getNumber, getBalance])
     expect([first.exchanges() - before, rpc.answeredLast()]).toEqual([0, 1])

@@ -56,7 +56,7 @@ export const remedies: Readonly<Record<string, Remedy>> = {
     do: 'a customer may wait: see [unmatched events](../guides/verify.md#unmatched-events)',
   },
   'a receipt is too large to be read: its payments are not matched': { do: 'report it, with the transaction' },
-  'limits of nodes are not kept in the database; they are learned again after a restart': { do: nothing },
+  'daily budgets of nodes are not kept in the database; this process counts only its own calls': { do: nothing },
   'the sources of bridge payments could not be looked up; they will be tried again': { do: nothing },
   'a bridge names a payer who has no part in the source transaction': { do: 'ask the bridge; the payer stays unknown' },
   'the source of a bridge payment was not found; it is not looked up again': { do: 'nothing; its payer stays unknown' },

@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import type { ChainDirectory } from '../../chains/chain-directory.ts'
 import { createTokenDirectory } from '../../chains/token-directory.ts'
 import { createDetection, type Detection } from '../../detection/detection.ts'
-import { createLimitsKeeper } from '../../detection/limits/keep-node-limits.ts'
+import { createBudgetKeeper } from '../../detection/limits/keep-budgets.ts'
 import type { Logger } from '../../domain/logger.ts'
 import { createNodeLimits, type NodeLimits } from '../../nodes/node-limits.ts'
 import { inLane } from '../../nodes/node-policy.ts'
@@ -14,21 +14,23 @@ interface Terms {
 }
 
 /**
- * Does the work of a command with the nodes' limits: those of the chains file, and what the service has learned. What the command asks counts in
- * the daily budgets, and leaves to the service what it needs for new blocks.
+ * Does the work of a command with the nodes' limits of the chains file. What the command asks counts in the daily budgets, and leaves to the service
+ * what it needs for new blocks.
  */
 export async function withNodeLimits<T>(
   { knex, chains, logger }: Terms,
   work: (limits: NodeLimits) => Promise<T>,
 ): Promise<T> {
   const limits = createNodeLimits(chains.configured, { logger })
-  const keeper = createLimitsKeeper({ knex, chains: chains.configured, limits, logger })
-  await keeper.recall()
-  const stop = keeper.start()
+  const keeper = createBudgetKeeper({ knex, chains: chains.configured, limits, logger })
+  await keeper.store()
+  const ending = new AbortController()
+  const keeping = keeper.run(ending.signal)
   try {
     return await inLane('BACKFILL', () => work(limits))
   } finally {
-    await stop()
+    ending.abort()
+    await keeping
   }
 }
 

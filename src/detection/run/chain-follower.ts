@@ -75,7 +75,6 @@ function assemble(options: ChainFollowerOptions): FollowedChain {
   const reading = { knex, config, lease, chain, logger, clock }
   const follower: FollowedChain = {
     ...options,
-    recallLimits: () => options.recallLimits(chainId),
     network,
     chainId,
     lease,

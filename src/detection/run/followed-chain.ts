@@ -23,8 +23,6 @@ export interface ChainFollowerOptions extends OpenChainOptions {
   /** Host and process id, for operators. */
   readonly process: string
   readonly replays: ReplayQueue
-  /** Goes on from what is stored of the limits of a chain's nodes. Never throws. @param chainId - CAIP-2 */
-  readonly recallLimits: (chainId: string) => Promise<void>
   /** How long a chain stays with a process that no longer renews its lease; default CHAIN_LEASE_MS. */
   readonly leaseTtlMs?: number
   /** Time between two looks at a chain; default half its block time, between 250 and 2,000. */
@@ -38,8 +36,6 @@ export interface ChainFollowerOptions extends OpenChainOptions {
 /** One chain that is followed: its parts, and what this process remembers of it. */
 export interface FollowedChain
   extends Pick<ChainFollowerOptions, 'limits' | 'knex' | 'config' | 'replays' | 'logger' | 'clock'> {
-  /** Goes on from what an earlier process has learned of the nodes' limits. Never throws. */
-  readonly recallLimits: () => Promise<void>
   readonly network: string
   readonly chainId: string
   readonly lease: Lease
@@ -174,10 +170,7 @@ export async function holdLease(follower: FollowedChain): Promise<boolean> {
     const message = isHeld ? 'this process follows the chain now' : 'another process follows the chain now'
     follower.logger.info({ chain: follower.network }, message)
   }
-  if (isHeld && !follower.isFollowing) {
-    follower.followingSince = follower.clock()
-    await follower.recallLimits()
-  }
+  if (isHeld && !follower.isFollowing) follower.followingSince = follower.clock()
   follower.isFollowing = isHeld
   return isHeld
 }

@@ -12,13 +12,8 @@ import { type LimitedNode, type NodeTerms, startLimitedNode } from './limited-no
 
 export interface LimitsStage {
   /** Reads the whole chain anew through a node with these limits, then follows some new blocks with payments. */
-  run(terms: NodeTerms, options?: RunOptions): Promise<LimitsOutcome>
+  run(terms: NodeTerms): Promise<LimitsOutcome>
   stop(): Promise<void>
-}
-
-export interface RunOptions {
-  /** Whether what the run before has stored of the node's limits is left there, as after a restart; default false. */
-  readonly keepsLimits?: boolean
 }
 
 export interface LimitsOutcome {
@@ -68,7 +63,7 @@ export async function openLimitsStage(
   }
   await chain.mine({ blocks: FINALITY + 1 })
   return {
-    run: (limits, options = {}) => run(state, limits, account, options),
+    run: (limits) => run(state, limits, account),
     async stop() {
       await node.stop()
       await chain.stop()
@@ -84,19 +79,12 @@ async function pay(state: StageState): Promise<void> {
 }
 
 /** Goes back to the same chain after each run. */
-async function run(
-  state: StageState,
-  terms: NodeTerms,
-  account: Account,
-  { keepsLimits = false }: RunOptions,
-): Promise<LimitsOutcome> {
+async function run(state: StageState, terms: NodeTerms, account: Account): Promise<LimitsOutcome> {
   const { chain, node, knex, clock } = state
   const { rpc } = chain.client
   const snapshot = await rpc.call('evm_snapshot', [])
   const madeBefore = state.made
-  const kept = keepsLimits ? await knex('node_limits') : []
   await forgetChain(knex, { name: 'BASE', chainId: caip2Of(chain.chainId) }, new Date(clock.nowMs))
-  if (kept.length > 0) await knex('node_limits').insert(kept)
   await knex('leases').delete()
   await storeRequest(knex, account, state.request)
   const { number } = await chain.client.head()
