@@ -45,47 +45,28 @@ export function createHttpPost(url: string, { maxBytes, takesGzip }: HttpPostOpt
   const options = { ...urlToHttpOptions(parsed), method: 'POST', agent }
   const encoding = takesGzip ? { 'accept-encoding': 'gzip' } : {}
 
-  function postOnce(body: string, signal: AbortSignal, sent: Posting): Promise<HttpReply> {
-    return new Promise((resolve, reject) => {
-      const headers = {
-        'content-type': 'application/json',
-        'content-length': body.length,
-        ...encoding,
-        ...sent.traced,
-      }
-      const request = send({ ...options, headers })
-      const onAbort = () => {
-        request.destroy()
-        reject(signal.reason as Error)
-      }
-      const fail = (error: Error) => {
-        signal.removeEventListener('abort', onAbort)
-        if (signal.aborted) reject(signal.reason as Error)
-        else if (sent.mayRepeat && request.reusedSocket && isReset(error))
-          resolve(postOnce(body, signal, { ...sent, mayRepeat: false }))
-        else reject(error)
-      }
-      signal.addEventListener('abort', onAbort)
-      request.on('error', fail)
-      if (signal.aborted) onAbort()
-      request.on('response', (response) => {
-        readReply(response, { maxBytes, takesGzip }).then((reply) => {
-          signal.removeEventListener('abort', onAbort)
-          resolve(reply)
-        }, fail)
+  return (body, signal, traceparent) => {
+    const headers = {
+      'content-type': 'application/json',
+      'content-length': body.length,
+      ...encoding,
+      ...(traceparent === undefined ? {} : { traceparent }),
+    }
+    const post = (mayRepeat: boolean): Promise<HttpReply> =>
+      new Promise((resolve, reject) => {
+        const request = send({ ...options, headers, signal })
+        const fail = (error: Error) => {
+          if (signal.aborted) reject(signal.reason as Error)
+          else if (mayRepeat && request.reusedSocket && isReset(error)) resolve(post(false))
+          else reject(error)
+        }
+        request.on('error', fail)
+        request.on('response', (response) => void readReply(response, { maxBytes, takesGzip }).then(resolve, fail))
+        request.end(body, 'latin1')
       })
-      request.end(body, 'latin1')
-    })
+    // A node may close an idle connection at the moment in which it is used again. A call only reads, so it may be sent once more.
+    return post(true)
   }
-
-  // A node may close an idle connection at the moment in which it is used again. A call only reads, so it may be sent once more.
-  return (body, signal, traceparent) =>
-    postOnce(body, signal, { mayRepeat: true, traced: traceparent === undefined ? {} : { traceparent } })
-}
-
-interface Posting {
-  readonly mayRepeat: boolean
-  readonly traced: { readonly traceparent?: string }
 }
 
 function isReset(error: Error): boolean {

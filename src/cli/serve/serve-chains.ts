@@ -1,8 +1,5 @@
-import type { Writable } from 'node:stream'
 import type { ChainConfig } from '../../chains/chains-file.ts'
 import type { Config } from '../../config.ts'
-import { describeBackfill } from '../../detection/backfill/backfill-progress.ts'
-import type { ChainStatus } from '../../detection/run/followed-chain.ts'
 import { createDatabaseClock } from '../../postgres/database-clock.ts'
 import type { CommandContext } from '../shared/command.ts'
 import { stampDataFolder } from '../shared/stamp-data-folder.ts'
@@ -44,7 +41,6 @@ export async function serveChains(
   })
   service.detection.start()
   stack.defer(() => service.detection.stop())
-  stack.defer(reportBackfill(context.stderr, () => service.detection.status()))
   // Nobody is sent to a mistyped address; a node that does not answer now is compared once it does.
   await service.compareChains(AbortSignal.any([context.signal, AbortSignal.timeout(COMPARED_WITHIN_MS)]))
   service.background.start()
@@ -60,19 +56,3 @@ export async function serveChains(
 const COMPARED_WITHIN_MS = 3_000
 
 const loadApp = () => import('../../app.ts')
-
-const REPORT_EVERY_MS = 15_000
-
-/** Writes a line for each chain whose old blocks are being read, a few times a minute, to a terminal. @returns ends it */
-export function reportBackfill(
-  stderr: Writable & { readonly isTTY?: boolean },
-  status: () => ChainStatus[],
-): () => void {
-  if (stderr.isTTY !== true) return () => {}
-  const timer = setInterval(() => {
-    for (const { network, backfill } of status()) {
-      if (backfill !== undefined) stderr.write(`${describeBackfill(network, backfill)}\n`)
-    }
-  }, REPORT_EVERY_MS)
-  return () => clearInterval(timer)
-}

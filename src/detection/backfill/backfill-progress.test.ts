@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createBackfillMeter, describeBackfill, describeDuration } from './backfill-progress.ts'
+import { createBackfillMeter, describeDuration, describeRate } from './backfill-progress.ts'
 
 const span = (from: number, next: number, until: number) => ({ addresses: [], from, next, until })
 
@@ -17,9 +17,9 @@ function begin() {
 describe('the progress of a back-fill', () => {
   it('has a rate and a time once two scans differ, and ends', () => {
     const { at } = begin()
-    expect(at(0, span(1, 1, 1_000))).toEqual({ from: 1, to: 1_000, done: 0, left: 1_000 })
+    expect(at(0, span(1, 1, 1_000))).toEqual({ done: 0, left: 1_000 })
     const later = at(2, span(1, 201, 1_000))
-    expect(later).toEqual({ from: 1, to: 1_000, done: 200, left: 800, blocksPerSecond: 100, secondsLeft: 8 })
+    expect(later).toEqual({ done: 200, left: 800, blocksPerSecond: 100, secondsLeft: 8 })
     expect(at(10)).toBeUndefined()
   })
 
@@ -41,22 +41,13 @@ describe('the progress of a back-fill', () => {
     at(0, span(1, 1, 10))
     at(1, span(1, 6, 10))
     expect(at(2, span(1, 6, 10), span(20, 20, 29))).toMatchObject({
-      from: 1,
-      to: 29,
       left: 15,
       blocksPerSecond: undefined,
     })
   })
 
-  it('is one line', () => {
-    const progress = { from: 1, to: 8_000_000, done: 1_204_000, left: 6_796_000 }
-    expect(describeBackfill('BASE', { ...progress, blocksPerSecond: 5_310.4, secondsLeft: 1_280 })).toBe(
-      'BASE: 1,204,000 of 8,000,000 old blocks read, 5,310 blocks/s, 22 min left',
-    )
-    expect(describeBackfill('BASE', { ...progress, blocksPerSecond: 0.34 })).toBe(
-      'BASE: 1,204,000 of 8,000,000 old blocks read, 0.3 blocks/s',
-    )
-    expect(describeBackfill('BASE', progress)).toBe('BASE: 1,204,000 of 8,000,000 old blocks read')
+  it('has a decimal below ten', () => {
+    expect([5_310.4, 0.34].map(describeRate)).toEqual(['5,310', '0.3'])
   })
 })
 

@@ -2,9 +2,6 @@ import type { Span } from '../sql/chain-spans-repository.ts'
 
 /** How far a chain's back-fill is. */
 export interface BackfillProgress {
-  /** The lowest and the highest block of the back-fill, those that are read included. */
-  readonly from: number
-  readonly to: number
   /** Blocks that are read so far. */
   readonly done: number
   /** Blocks that are left to read. */
@@ -57,22 +54,11 @@ function progressOf(spans: readonly Span[], samples: readonly Sample[]): Backfil
   const read = first !== undefined && last !== undefined ? first.left - last.left : 0
   const blocksPerSecond = seconds === 0 ? undefined : read / seconds
   return {
-    from: Math.min(...spans.map(({ from }) => from)),
-    to: Math.max(...spans.map(({ until }) => until)),
     done: spans.reduce((sum, { from, next }) => sum + next - from, 0),
     left,
     blocksPerSecond,
     secondsLeft: blocksPerSecond === undefined || read === 0 ? undefined : Math.ceil(left / blocksPerSecond),
   }
-}
-
-/** Tells the progress in one line: `BASE: 1,204,000 of 8,000,000 old blocks read, 5,310 blocks/s, 21 min left`. */
-export function describeBackfill(network: string, progress: BackfillProgress): string {
-  const { done, left, blocksPerSecond, secondsLeft } = progress
-  const figures = [done, done + left].map((n) => n.toLocaleString('en'))
-  const rate = blocksPerSecond === undefined ? '' : `, ${describeRate(blocksPerSecond)} blocks/s`
-  const time = secondsLeft === undefined ? '' : `, ${describeDuration(secondsLeft)} left`
-  return `${network}: ${figures[0]} of ${figures[1]} old blocks read${rate}${time}`
 }
 
 /** `5,310`; below ten with a decimal, since a slow back-fill does not read 0 blocks a second. */

@@ -29,8 +29,8 @@ type NodeAnswers = ReadonlyMap<Address, CheckedFact>
 interface ComparedNode {
   readonly name: string
   readonly url: string
-  /** Its answers of this round and of the one before; empty until it has answered. */
-  answers: readonly NodeAnswers[]
+  /** Absent until it has answered. What is wrong by them, it has said twice. */
+  answers?: NodeAnswers
 }
 
 interface ComparedChain {
@@ -45,13 +45,13 @@ const TIMEOUT_MS = 2_000
 /**
  * Makes what compares what payers are sent to with what the nodes answer, while the service runs.
  *
- * One node may lie or lag, so one answer takes nothing away: an address is wrong where two nodes say so, or where the only node that answers says
- * so twice. It is right again as soon as that no longer holds.
+ * One node may lie or lag, so it takes nothing away: an address is wrong where two nodes say so, or the only node that can say. It is right again as
+ * soon as that no longer holds.
  */
 export function createChainComparison(options: ComparisonOptions) {
   const chains = options.chains.map((config): ComparedChain => {
     const names = nameNodes(config.rpcUrls)
-    const nodes = config.rpcUrls.map((url, at) => ({ name: names[at] ?? '', url, answers: [] }))
+    const nodes = config.rpcUrls.map((url, at) => ({ name: names[at] ?? '', url }))
     return { config, nodes, wrong: new Map() }
   })
   const byName = new Map(chains.map((chain) => [chain.config.name, chain]))
@@ -70,18 +70,12 @@ export function createChainComparison(options: ComparisonOptions) {
 }
 
 async function compareChain(chain: ComparedChain, options: ComparisonOptions, signal: AbortSignal): Promise<void> {
-  const due = chain.nodes.filter(({ answers }) => answers.length === 0 || hasWrong(answers[0]))
+  const due = chain.nodes.filter(({ answers }) => answers === undefined || hasWrong(answers))
   await Promise.all(due.map((node) => compareNode(chain, node, options, signal)))
-  // A chain with one node, or one that answers: its second answer decides.
-  const heard = chain.nodes.filter(({ answers }) => answers.length > 0)
-  const [only, ...others] = heard
-  if (only !== undefined && others.length === 0 && hasWrong(only.answers[0]) && only.answers.length === 1) {
-    await compareNode(chain, only, options, signal)
-  }
   if (!signal.aborted) decide(chain, options)
 }
 
-const hasWrong = (answers: NodeAnswers | undefined) => [...(answers?.values() ?? [])].some(isWrong)
+const hasWrong = (answers: NodeAnswers) => [...answers.values()].some(isWrong)
 const isWrong = ({ verdict }: CheckedFact) => verdict === 'wrong'
 
 async function compareNode(
@@ -101,12 +95,15 @@ async function compareNode(
     maxWaitMs: TIMEOUT_MS,
   })
   try {
-    const answers = await askAll(asked, config)
+    const first = await askAll(asked, config)
+    const answers = hasWrong(first) ? await askAll(asked, config) : first
+    // What it says only once may be chance: it is asked again in the next round.
+    if ([...answers].some(([address, fact]) => isWrong(fact) && !saysWrong(first, address))) return
     for (const [address, { subject, check, verdict, detail }] of answers) {
-      if (verdict !== 'wrong' || saysWrong(node.answers[0], address)) continue
+      if (verdict !== 'wrong' || saysWrong(node.answers, address)) continue
       logger.warn({ chain, node: node.name, contract: subject, check, detail }, 'a node contradicts the chains file')
     }
-    node.answers = [answers, ...node.answers].slice(0, 2)
+    node.answers = answers
   } catch (error) {
     if (signal.aborted) return
     if (!(error instanceof RpcError)) throw error
@@ -134,16 +131,13 @@ function decide(chain: ComparedChain, { logger }: ComparisonOptions): void {
   const { config, nodes, wrong: before } = chain
   const wrong = new Map<Address, WrongAddress>()
   for (const { subject, address } of contractsOf(config)) {
-    const heard = nodes.filter(
-      ({ answers }) => answers[0]?.get(address)?.verdict === 'ok' || saysWrong(answers[0], address),
-    )
-    const against = heard.filter(({ answers }) => saysWrong(answers[0], address))
+    const against = nodes.filter(({ answers }) => saysWrong(answers, address))
+    const isContradicted = nodes.some(({ answers }) => answers?.get(address)?.verdict === 'ok')
     const [first] = against
-    if (first === undefined) continue
-    const fact = first.answers[0]?.get(address)
-    const isTwice = against.length > 1 || (heard.length === 1 && saysWrong(first.answers[1], address))
+    if (first === undefined || (against.length === 1 && isContradicted)) continue
+    const fact = first.answers?.get(address)
     const detail = fact?.check === 'decimals' ? `its decimals are ${fact.detail}` : (fact?.detail ?? '')
-    if (isTwice) wrong.set(address, { contract: subject, detail: hiderOf(first.url)(detail) })
+    wrong.set(address, { contract: subject, detail: hiderOf(first.url)(detail) })
   }
   chain.wrong = wrong
   for (const [address, { contract, detail }] of wrong) {

@@ -41,8 +41,8 @@ export function createBlockCheck(nodes: TrustedNodes, offersReceipts: () => bool
   }
 }
 
-/** A bloom whose chance of a false "maybe" is higher is too full to tell: to read receipts each time would cost more than following. */
-const MAX_FALSE_POSITIVES = 0.02
+/** A bloom with more bits than this, a quarter of all, is too full to tell: to read receipts each time would cost more than following. */
+const MAX_BITS = 512
 
 /** Makes what decides by a header's bloom whether to read the receipts of a block for which the node gave no logs. No I/O. */
 export function createBloomCheck(addresses: readonly string[]) {
@@ -59,17 +59,9 @@ export function createBloomCheck(addresses: readonly string[]) {
       const bytes = hexToBytes(logsBloom)
       const isThere = (values: readonly BloomBits[]) => values.some((bits) => mayHold(bytes, bits))
       if (!isThere(ofAddresses) || !isThere(ofTopics)) return isHashed ? 'NO' : 'UNKNOWN'
-      const isFull = falsePositives(bytes, ofAddresses.length, ofTopics.length) > MAX_FALSE_POSITIVES
-      return isFull ? 'UNKNOWN' : 'MAYBE'
+      return bytes.reduce((sum, byte) => sum + bitsIn(byte), 0) > MAX_BITS ? 'UNKNOWN' : 'MAYBE'
     },
   }
-}
-
-/** How likely a bloom says "maybe" although no followed log is in the block. */
-export function falsePositives(bloom: Uint8Array, addresses: number, topics: number): number {
-  const set = bloom.reduce((sum, byte) => sum + bitsIn(byte), 0)
-  const one = (set / (bloom.length * 8)) ** 3
-  return (1 - (1 - one) ** addresses) * (1 - (1 - one) ** topics)
 }
 
 function bitsIn(byte: number): number {

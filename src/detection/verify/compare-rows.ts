@@ -1,4 +1,3 @@
-import { type Address, addressFromBytes } from '../../domain/address.ts'
 import { formatDecimal, trimNumeric } from '../../domain/decimal.ts'
 import { bytesToHex } from '../../domain/hex.ts'
 import { marksOfBits, type PaymentFee, type PaymentRefund, statusOfRank, typeOfCode } from '../../domain/payment.ts'
@@ -6,6 +5,7 @@ import { settledStatuses } from '../../domain/payment-request.ts'
 import { ownColumns, type PaymentRow, paymentColumns } from '../../store/payment-row.ts'
 import type { LedgerRequestRow, RefundRow } from '../../store/settle-requests.ts'
 import { eventKeyOf, type UnmatchedEvent } from '../match/detected.ts'
+import { readRows } from '../sql/read-rows.ts'
 import type { AppliedChange } from '../write/account-change.ts'
 import { rowKeyOf } from '../write/payment-rows.ts'
 import type { Corrected } from '../write/payment-writer.ts'
@@ -146,15 +146,10 @@ const ownNames: ReadonlySet<string> = new Set(ownColumns)
 
 /** Columns whose plain text says too little or too much. */
 const columnTexts: { readonly [Name in keyof PaymentRow]?: (row: PaymentRow) => string | undefined } = {
-  request_id: (row) => row.request_id?.toString('hex'),
   type: (row) => (row.type === null ? undefined : typeOfCode(row.type)),
   amount: (row) => trimNumeric(row.amount),
   invoice_amount: (row) => (row.invoice_amount === null ? undefined : trimNumeric(row.invoice_amount)),
   refunded_amount: (row) => trimNumeric(row.refunded_amount),
-  payer: (row) => addressText(row.payer),
-  payee: (row) => addressText(row.payee),
-  initiator: (row) => addressText(row.initiator),
-  token_address: (row) => addressText(row.token_address),
   fees: (row) => feesText(row.fees),
   gas: ({ gas }) => (gas === null ? undefined : `${gas.used} at ${gas.price}, ${gas.amount} ${gas.currency}`),
   marks: (row) => marksOfBits(row.marks).join(', '),
@@ -169,18 +164,17 @@ const comparedColumns = paymentColumns
   .toSorted((a, b) => Number(ownNames.has(a)) - Number(ownNames.has(b)))
 
 function paymentTexts(row: PaymentRow): FieldTexts {
-  return Object.fromEntries(
-    comparedColumns.map((name) => [fieldOf(name), columnTexts[name]?.(row) ?? plainText(row[name])]),
-  )
+  return textsOf(Object.fromEntries(comparedColumns.map((name) => [name, columnTexts[name]?.(row) ?? row[name]])))
 }
 
-function fieldOf(column: string): string {
-  return column.replace(/_./g, (part) => part.slice(1).toUpperCase())
+/** Fields as {@link readRows} reads the columns, as texts. */
+function textsOf(columns: object): FieldTexts {
+  const [fields = {}] = readRows<Record<string, unknown>>([columns])
+  return Object.fromEntries(Object.entries(fields).map(([field, value]) => [field, plainText(value)]))
 }
 
-function plainText(value: PaymentRow[keyof PaymentRow]): string | undefined {
-  if (value === null) return undefined
-  if (value instanceof Buffer) return bytesToHex(value)
+function plainText(value: unknown): string | undefined {
+  if (value === undefined) return undefined
   if (value instanceof Date) return timeText(value)
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
@@ -204,17 +198,8 @@ function refundsText(refunds: readonly PaymentRefund[]): string {
     .join(', ')
 }
 
-function refundTexts(row: RefundRow): FieldTexts {
-  return {
-    requestId: row.request_id.toString('hex'),
-    amount: trimNumeric(row.amount),
-    currency: row.currency,
-    recipient: addressText(row.recipient),
-    blockNumber: row.block_number.toString(),
-    logIndex: row.log_index?.toString(),
-    timestamp: timeText(row.timestamp),
-    final: String(row.final),
-  }
+function refundTexts({ account_id, tx_hash, event_index, network, chain_id, amount, ...row }: RefundRow): FieldTexts {
+  return textsOf({ ...row, amount: trimNumeric(amount) })
 }
 
 function unmatchedTexts({ reason, topic, blockNumber, timestamp, event }: UnmatchedEvent): FieldTexts {
@@ -225,8 +210,4 @@ function unmatchedTexts({ reason, topic, blockNumber, timestamp, event }: Unmatc
 
 function timeText(time: Date): string {
   return time.toISOString().replace('.000Z', 'Z')
-}
-
-function addressText(bytes: Buffer | null): Address | undefined {
-  return bytes === null ? undefined : addressFromBytes(bytes)
 }

@@ -29,9 +29,7 @@ import {
   type SectionSize,
 } from './read-sections.ts'
 import {
-  addAmounts,
-  listTotals,
-  NO_TOTALS,
+  createTotals,
   type Unproven,
   type UnprovenBlock,
   type VerifyDifference,
@@ -161,8 +159,8 @@ function createFindings(repairs: boolean) {
   const byRequest = new Map<string, VerifyDifference[]>()
   const requests = new Set<string>()
   const counts = { blocks: 0, receiptsRead: 0, unmatched: 0 }
-  let unproven = NOTHING_UNPROVEN
-  let totals = NO_TOTALS
+  const unproven = createUnprovenList()
+  const totals = createTotals()
   let comparedTo: number | undefined
 
   /** Each once: the same row is seen with each request that it has a part in. */
@@ -181,8 +179,8 @@ function createFindings(repairs: boolean) {
         const key = keyOf(difference)
         byRequest.set(key, [...(byRequest.get(key) ?? []), difference])
       }
-      unproven = addUnproven(unproven, { blocks: section.unproven, events: outcome.unproven })
-      totals = addAmounts(totals, outcome.counted)
+      unproven.add(section.unproven, outcome.unproven)
+      totals.add(outcome.counted)
       counts.blocks += to - from + 1
       counts.receiptsRead += receiptsRead
       counts.unmatched += outcome.unmatched
@@ -190,20 +188,18 @@ function createFindings(repairs: boolean) {
     },
     /** As parts of a report. `comparedTo` is the last block that was compared; undefined: none. */
     report() {
-      const listed = listTotals(totals)
+      const listed = totals.list()
       const sumOf = (field: 'payments' | 'refunds') => listed.reduce((sum, total) => sum + total[field], 0)
       return {
         comparedTo,
         differences: differences(),
-        unproven: listUnproven(unproven),
+        unproven: unproven.list(),
         totals: listed,
         counts: { ...counts, payments: sumOf('payments'), refunds: sumOf('refunds'), requests: requests.size },
       }
     },
   }
 }
-
-export const NOTHING_UNPROVEN: UnprovenList = { blocks: new Map(), events: new Map() }
 
 function keyOf(difference: VerifyDifference): string {
   const { account = '', requestId } = difference
@@ -247,43 +243,29 @@ function knowProxies(knex: Knex, chainId: string, repairs: boolean) {
 }
 
 /**
- * What could not be proved so far. Consecutive blocks with the same reason are one entry: of a chain with one node and unknown hashes no
+ * Makes the list of what could not be proved. Consecutive blocks with the same reason are one entry: of a chain with one node and unknown hashes no
  * block can be proved at all.
  */
-interface UnprovenList {
-  /** By reason. */
-  readonly blocks: ReadonlyMap<string, UnprovenRuns>
-  /** Events, each once. */
-  readonly events: ReadonlyMap<string, Unproven>
-}
-
-interface UnprovenRuns extends Pick<Unproven, 'why' | 'isInfo'> {
-  readonly runs: readonly BlockRun[]
-}
-
-/** @param blocks - above those of the list, lowest first */
-export function addUnproven(
-  list: UnprovenList,
-  { blocks, events }: { readonly blocks: readonly UnprovenBlock[]; readonly events: readonly Unproven[] },
-): UnprovenList {
-  const runsByReason = new Map(list.blocks)
-  const added = Map.groupBy(blocks, ({ why, isInfo }) => `${isInfo === true} ${why}`)
-  for (const [key, some] of added) {
-    const [{ why, isInfo }] = some as [UnprovenBlock]
-    // Once each: two URLs of one host give the same reason twice.
-    const numbers = new Set(some.map(({ block }) => block))
-    const runs = withBlocks(runsByReason.get(key)?.runs ?? [], [...numbers])
-    runsByReason.set(key, { why, isInfo, runs })
-  }
+export function createUnprovenList() {
+  const byReason = new Map<string, Omit<Unproven, 'where'> & { readonly runs: readonly BlockRun[] }>()
+  /** Each once. */
+  const events = new Map<string, Unproven>()
   return {
-    blocks: runsByReason,
-    events: new Map([...list.events, ...events.map((each) => [JSON.stringify(each), each] as const)]),
+    /** @param blocks - above those of the list, lowest first */
+    add(blocks: readonly UnprovenBlock[], more: readonly Unproven[]): void {
+      for (const [key, some] of Map.groupBy(blocks, ({ why, isInfo }) => `${isInfo === true} ${why}`)) {
+        const [{ why, isInfo }] = some as [UnprovenBlock]
+        // Once each: two URLs of one host give the same reason twice.
+        const numbers = new Set(some.map(({ block }) => block))
+        byReason.set(key, { why, isInfo, runs: withBlocks(byReason.get(key)?.runs ?? [], [...numbers]) })
+      }
+      for (const event of more) events.set(JSON.stringify(event), event)
+    },
+    /** Blocks first, lowest first. */
+    list(): Unproven[] {
+      const runs = [...byReason.values()].flatMap(({ runs: some, ...reason }) => some.map((run) => ({ run, reason })))
+      const sorted = runs.toSorted((a, b) => a.run.from - b.run.from)
+      return [...sorted.map(({ run, reason }) => ({ where: describeRun(run), ...reason })), ...events.values()]
+    },
   }
-}
-
-/** Blocks first, lowest first. */
-export function listUnproven({ blocks, events }: UnprovenList): Unproven[] {
-  const runs = [...blocks.values()].flatMap(({ runs: some, ...reason }) => some.map((run) => ({ run, ...reason })))
-  const sorted = runs.toSorted((a, b) => a.run.from - b.run.from)
-  return [...sorted.map(({ run, ...reason }) => ({ where: describeRun(run), ...reason })), ...events.values()]
 }

@@ -1,4 +1,4 @@
-import { addDecimals, type Decimal, formatDecimal, readStoredDecimal, ZERO } from '../../domain/decimal.ts'
+import { addDecimals, formatDecimal, readStoredDecimal } from '../../domain/decimal.ts'
 
 /** What a difference is about: an event, a request, or what is derived of an account as a whole. */
 export type DifferenceKind = 'PAYMENT' | 'REFUND' | 'UNMATCHED' | 'REQUEST' | 'STATISTICS' | 'CHANGES'
@@ -94,43 +94,30 @@ export interface VerifyProgress {
   readonly differences: number
 }
 
-/** Sums by account and currency. */
-export type Totals = ReadonlyMap<string, Total>
-
-interface Total extends Omit<VerifyTotal, 'paid' | 'refunded'> {
-  readonly paid: Decimal
-  readonly refunded: Decimal
-}
-
-export const NO_TOTALS: Totals = new Map()
-
 /** A payment or a refund, with its decimal amount. */
-export interface CountedAmount extends Pick<Total, 'account' | 'currency'> {
+export interface CountedAmount extends Pick<VerifyTotal, 'account' | 'currency'> {
   readonly kind: 'PAYMENT' | 'REFUND'
   readonly amount: string
 }
 
-export function addAmounts(totals: Totals, counted: readonly CountedAmount[]): Totals {
-  const sums = new Map(totals)
-  for (const { account, currency, kind, amount } of counted) {
-    const key = `${account} ${currency}`
-    const sum = sums.get(key) ?? { account, currency, payments: 0, paid: ZERO, refunds: 0, refunded: ZERO }
-    const value = readStoredDecimal(amount)
-    const added =
-      kind === 'PAYMENT'
-        ? { payments: sum.payments + 1, paid: addDecimals(sum.paid, value) }
-        : { refunds: sum.refunds + 1, refunded: addDecimals(sum.refunded, value) }
-    sums.set(key, { ...sum, ...added })
+/** Makes the sums by account and currency. */
+export function createTotals() {
+  const sums = new Map<string, VerifyTotal>()
+  return {
+    add(counted: readonly CountedAmount[]): void {
+      for (const { account, currency, kind, amount } of counted) {
+        const key = `${account} ${currency}`
+        const sum = sums.get(key) ?? { account, currency, payments: 0, paid: '0', refunds: 0, refunded: '0' }
+        const value = readStoredDecimal(amount)
+        const add = (text: string) => formatDecimal(addDecimals(readStoredDecimal(text), value))
+        const added =
+          kind === 'PAYMENT'
+            ? { payments: sum.payments + 1, paid: add(sum.paid) }
+            : { refunds: sum.refunds + 1, refunded: add(sum.refunded) }
+        sums.set(key, { ...sum, ...added })
+      }
+    },
+    /** Sorted by account and currency. */
+    list: () => [...sums].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, total]) => total),
   }
-  return sums
-}
-
-/** Sorted by account and currency. */
-export function listTotals(totals: Totals): VerifyTotal[] {
-  const sorted = [...totals].toSorted(([a], [b]) => (a < b ? -1 : 1))
-  return sorted.map(([, total]) => ({
-    ...total,
-    paid: formatDecimal(total.paid),
-    refunded: formatDecimal(total.refunded),
-  }))
 }
