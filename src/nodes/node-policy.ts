@@ -4,25 +4,21 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 export interface NodePolicy {
   /** The largest answer that is read, after decompression. */
   readonly maxAnswerBytes: number
-  readonly takesGzip: boolean
   /** For one HTTP request; undefined leaves the time to the caller's signal. */
   readonly timeoutMs?: number | undefined
   /** Requests of one question that are under way at a time, where the node takes no batches or only small ones. */
   readonly maxParallelCalls: number
-  /** Whether a batch that is too large is halved. Else it fails as TOO_LARGE, and the caller asks for less. */
-  readonly halvesBatches: boolean
   /**
-   * Whether the body of an HTTP error is read, since gateways differ in how they refuse methods, batches and ranges. JSON-RPC under 4xx is then
-   * the answer, and any other body under 4xx refuses the batch; a JSON-RPC error under 5xx refuses the batch, or the range of `eth_getLogs`.
-   * Where it is not read, a status other than 200 and the usual ones for limits and batches means that the URL does not work.
+   * Whether much is read at once. Then gzip is taken; a batch that is too large is halved, where else it fails as TOO_LARGE, and the caller asks for less;
+   * and the body of an HTTP error is read, since gateways differ in how they refuse methods, batches and ranges. JSON-RPC under 4xx is then the answer, and
+   * any other body under 4xx refuses the batch; a JSON-RPC error under 5xx refuses the batch, or the range of `eth_getLogs`. Where it is not read, a status
+   * other than 200 and the usual ones for limits and batches means that the URL does not work.
    */
-  readonly readsErrorBodies: boolean
+  readonly isBulk: boolean
   /** Whether each request waits until the URL's limits allow it. If not, the caller has done so, and only calls that were refused for the rate wait. */
   readonly waitsForSlots: boolean
   /** The longest pause that is waited for where the node asks for one; a question that would wait longer fails. */
   readonly maxWaitMs: number
-  /** Called before each HTTP request. */
-  readonly onRequest?: (() => void) | undefined
 }
 
 export interface AskOptions {

@@ -23,8 +23,6 @@ export interface RpcClientOptions {
   readonly clock: () => Date
   /** Called with a URL's host when its breaker opens and when it closes. */
   readonly onNodeChange?: ((node: string, change: Parameters<OnBreakerChange>[0]) => void) | undefined
-  /** Called before each HTTP request. */
-  readonly onExchange?: (() => void) | undefined
   /** For one HTTP request; default 10,000. */
   readonly timeoutMs?: number | undefined
   /** The largest answer that is read; default 64 MiB. */
@@ -157,14 +155,11 @@ function toChain({ urls, chainId, clock, onNodeChange, ...options }: RpcClientOp
   const { limits = createNodeLimits([], { clock: () => clock().getTime() }), maxWaitMs = MAX_WAIT_MS } = options
   const policy: NodePolicy = {
     maxAnswerBytes: options.maxAnswerBytes ?? 64 * 2 ** 20,
-    takesGzip: true,
     timeoutMs: options.timeoutMs ?? 10_000,
     maxParallelCalls: 8,
-    halvesBatches: true,
-    readsErrorBodies: true,
+    isBulk: true,
     waitsForSlots: true,
     maxWaitMs,
-    onRequest: options.onExchange,
   }
   const endpoints = urls.map((url): Endpoint => {
     const ofUrl = limits.of(url)

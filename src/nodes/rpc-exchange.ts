@@ -44,7 +44,6 @@ export async function exchange(
   let failure: string | undefined
   using limit = startTimeLimit(policy.timeoutMs, signal)
   try {
-    policy.onRequest?.()
     const body = calls.length === 1 ? encodeCall(calls[0] as RpcCall) : encodeBatch(calls)
     const traceparent = limits.declared.traceparent === true ? span?.traceparent : undefined
     return readReply(await post(body, limit.signal, traceparent), node, calls)
@@ -108,9 +107,9 @@ function readFailure(
   if (kind !== undefined && BELIEVED_KINDS.has(kind)) return { kind: 'ANSWER', json }
   // The URL's key is refused, so every call would be: another URL has to be asked.
   if (status === 401) throw error
-  const isClientError = status >= 400 && status < 500 && policy.readsErrorBodies && error.kind === 'UNREACHABLE'
+  const isClientError = status >= 400 && status < 500 && policy.isBulk && error.kind === 'UNREACHABLE'
   if (isClientError && isJsonRpc(json)) return { kind: 'ANSWER', json }
-  if (status >= 500 && refusal !== undefined && policy.readsErrorBodies) {
+  if (status >= 500 && refusal !== undefined && policy.isBulk) {
     // Some nodes refuse batches and ranges this way. A node that is down fails the single call too.
     if (calls.length > 1) return { kind: 'REFUSED', error }
     if (method === 'eth_getLogs') return { kind: 'ANSWER', json }

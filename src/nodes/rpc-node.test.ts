@@ -39,14 +39,12 @@ afterAll(() => {
 
 const SMALL_READS: NodePolicy = {
   maxAnswerBytes: 10_000,
-  takesGzip: false,
   maxParallelCalls: 8,
-  halvesBatches: false,
-  readsErrorBodies: false,
+  isBulk: false,
   waitsForSlots: false,
   maxWaitMs: 1_000,
 }
-const LARGE_READS: NodePolicy = { ...SMALL_READS, halvesBatches: true, readsErrorBodies: true }
+const LARGE_READS: NodePolicy = { ...SMALL_READS, isBulk: true }
 
 const callsOf = (...methods: string[]) => methods.map((method) => ({ method, params: [] }))
 const THREE = callsOf('one', 'two', 'three')

@@ -14,7 +14,7 @@ export type RpcNode = ReturnType<typeof createRpcNode>
 /** Makes the client of a URL. Does nothing until it is asked. @param limits - what is known of the URL's limits */
 export function createRpcNode(url: string, policy: NodePolicy, limits: UrlLimits = createNodeLimits().of(url)) {
   const { host } = new URL(url)
-  const post = createHttpPost(url, { maxBytes: policy.maxAnswerBytes, takesGzip: policy.takesGzip })
+  const post = createHttpPost(url, { maxBytes: policy.maxAnswerBytes, takesGzip: policy.isBulk })
   const node = { host, policy, post, limits }
   return {
     host,
@@ -164,7 +164,7 @@ class Question {
       if (kind === 'RATE_LIMITED' && calls[at]?.isOptional !== true) {
         rateLimited.push(place)
         refusal = answer.error
-      } else if (kind === 'TOO_LARGE' && policy.halvesBatches && calls.length > 1) tooLarge.push(place)
+      } else if (kind === 'TOO_LARGE' && policy.isBulk && calls.length > 1) tooLarge.push(place)
     }
     const served = answers.length - rateLimited.length
     if (served > 0) {
@@ -192,13 +192,13 @@ class Question {
     }
     if (error.kind === 'RATE_LIMITED') return this.#putBackLimited(sent, error)
     if (another === undefined) throw error
-    if (isTooLong && !policy.halvesBatches) throw error
+    if (isTooLong && !policy.isBulk) throw error
     if (this.#options.maySplit === false) throw new RpcError('TOO_LARGE', 'a batch was refused', { host })
     const isOfAnswers = isTooLong || (error.kind === 'TOO_LARGE' && error.refusal !== undefined)
-    if (isOfAnswers && policy.halvesBatches) return this.#putBack(group, halfOf(calls.length))
+    if (isOfAnswers && policy.isBulk) return this.#putBack(group, halfOf(calls.length))
     if (error.kind === 'BATCH_REFUSED') {
       const hint = error.refusal && batchHintOf(error.refusal)
-      limits.batchRefused(calls.length, hint ?? (policy.halvesBatches ? undefined : 1))
+      limits.batchRefused(calls.length, hint ?? (policy.isBulk ? undefined : 1))
     } else this.#suspectedBatch = Math.min(this.#suspectedBatch ?? calls.length, calls.length)
     this.#maxCalls = Math.min(this.#maxCalls, limits.batchSize(), fewerThan(calls.length, error, policy))
     this.#putBack(group, this.#maxCalls)
@@ -237,7 +237,7 @@ class Question {
     const { limits, policy } = this.#node
     const suspected = this.#suspectedBatch
     if (suspected === undefined || !this.#answers.every((answer) => answer?.ok)) return
-    limits.batchRefused(suspected, policy.halvesBatches ? undefined : 1)
+    limits.batchRefused(suspected, policy.isBulk ? undefined : 1)
   }
 }
 
@@ -277,9 +277,9 @@ function outcomeOf(kind: RpcErrorKind | undefined): CallOutcome {
 }
 
 /** How many calls to try next in one request after so many were refused together. */
-function fewerThan(calls: number, { kind }: RpcError, { halvesBatches }: NodePolicy): number {
+function fewerThan(calls: number, { kind }: RpcError, { isBulk }: NodePolicy): number {
   if (kind === 'BATCH_REFUSED') return calls - 1
-  if (!halvesBatches) return 1
+  if (!isBulk) return 1
   return kind === 'TOO_LARGE' ? halfOf(calls) : Math.floor(calls / 2)
 }
 

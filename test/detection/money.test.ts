@@ -17,6 +17,7 @@ import { type Address, addressToBytes } from '../../src/domain/address.ts'
 import { hexToBytes } from '../../src/domain/hex.ts'
 import { paymentReferenceOf, topicOfReference } from '../../src/domain/identifiers.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
+import { createNodeLimits } from '../../src/nodes/node-limits.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import { encodeBatch } from '../support/chains/contract-calls.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
@@ -199,17 +200,16 @@ describe('the topics to replay when a request is stored', () => {
     await scan()
     const account = await newAccount()
     const request = await storeRequest(knex, account, terms)
-    let exchanges = 0
-    const onExchange = () => {
-      exchanges++
-    }
-    const second = detect(knex, [configOf(chain, 'BASE')], { onExchange })
+    const config = configOf(chain, 'BASE')
+    const limits = createNodeLimits([config])
+    const exchanges = () => limits.figures().reduce((sum, { requests }) => sum + requests, 0)
+    const second = detect(knex, [config], { limits })
     await second.onRequestsStored(account, [request])
     expect(await paymentsOf(knex, account, request)).toMatchObject([{ amount: '100' }])
-    const once = exchanges
+    const once = exchanges()
     expect(once).toBeGreaterThan(0)
     await second.onRequestsStored(account, [await storeRequest(knex, account, terms)])
-    expect(exchanges).toBe(once)
+    expect(exchanges()).toBe(once)
   })
 
   it('stay pending if they are added again while they are replayed', async () => {

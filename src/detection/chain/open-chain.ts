@@ -48,8 +48,6 @@ export interface OpenChainOptions {
   readonly clock: () => Date
   /** What the process knows of its nodes' limits; default nothing. */
   readonly limits?: NodeLimits | undefined
-  /** Called as each HTTP exchange with a node begins. */
-  readonly onExchange?: () => void
   /** For figures that a payment can do without, such as prices and traces, while the chain is followed; default 2,000. */
   readonly patienceMs?: number
 }
@@ -67,15 +65,15 @@ export function openChain(options: OpenChainOptions): OpenChain {
   }
 }
 
-function openPeer({ config, clock, onExchange, limits }: OpenChainOptions, url: string): NodePeer {
+function openPeer({ config, clock, limits }: OpenChainOptions, url: string): NodePeer {
   const { chainId } = config
-  const client = createRpcClient({ urls: [url], chainId, clock, onExchange, limits })
+  const client = createRpcClient({ urls: [url], chainId, clock, limits })
   const addresses = followedContracts(config).map(({ address }) => address)
   return { url, host: new URL(url).host, client, reader: createChainReader(client, addresses) }
 }
 
 function openReading(options: OpenChainOptions): ChainReading {
-  const { config, tokens, repository, clock, logger, onExchange } = options
+  const { config, tokens, repository, clock, logger } = options
   const { name: network, conversion, screening } = config
   const chainId = caip2Of(config.chainId)
   const client = createRpcClient({
@@ -89,7 +87,6 @@ function openReading(options: OpenChainOptions): ChainReading {
       if (change.open) logger.warn({ ...fields, detail: change.detail }, 'the node fails and is left alone for a while')
       else logger.info(fields, 'the node answers again')
     },
-    onExchange,
     limits: options.limits,
   })
   const addresses = followedContracts(config).map(({ address }) => address)

@@ -139,10 +139,8 @@ const SOFT_PART = 1 / 4
 /** Answers are small: the longest part is the code of a contract wallet, below 100 kB. The caller's signal holds the time. */
 export const SCAN_POLICY: NodePolicy = {
   maxAnswerBytes: 1 << 20,
-  takesGzip: false,
   maxParallelCalls: Number.POSITIVE_INFINITY,
-  halvesBatches: false,
-  readsErrorBodies: false,
+  isBulk: false,
   waitsForSlots: false,
   maxWaitMs: 1_500,
 }
