@@ -9,7 +9,7 @@ import type { Hex } from '../../domain/hex.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import { roundIn } from '../read/block-prices.ts'
 import { pathRateIn } from '../read/path-rates.ts'
-import { checkContracts, checkTokens } from './check-contracts.ts'
+import { checkContracts, checkDecimals, checkSymbol } from './check-contracts.ts'
 import { checkNode } from './check-node.ts'
 import {
   type CheckedFact,
@@ -62,14 +62,25 @@ async function checkUrl(config: ChainConfig, url: string, options: CheckChainOpt
   return facts
 }
 
+/** @throws RpcError when the node does not answer */
 async function* checkAll(node: CheckedNode, config: ChainConfig, clock: () => Date): AsyncGenerator<CheckedFact, void> {
+  const { native, tokens, conversion, lifi } = config
   const head = yield* checkNode(node, config, clock)
   if (head === undefined) return
   yield* checkContracts(node, config, head)
-  yield* checkTokens(node, config)
-  yield* checkFeeds(node, config, clock)
-  yield* checkConversions(node, config, clock)
-  if (config.lifi !== undefined) yield* checkLifi(node, config.lifi)
+  for (const token of tokens) {
+    yield await checkDecimals(node, token)
+    yield await checkSymbol(node, token)
+  }
+  for (const { symbol, usdFeed, heartbeatSeconds } of [native, ...tokens]) {
+    if (usdFeed !== undefined) yield await checkFeed(node, { symbol, usdFeed, heartbeatSeconds }, clock())
+  }
+  for (const path of conversion?.paths ?? []) {
+    const into = [native, ...tokens].find(({ symbol }) => symbol === path.token)
+    if (conversion === undefined || into === undefined) continue
+    yield await checkPath(node, path, readPathRate(conversion.path, addressesOfPath(path, into)), clock())
+  }
+  if (lifi !== undefined) yield* checkLifi(node, lifi)
 }
 
 /** The host of each URL, numbered where several have it: the rest of a URL is often a key. */
@@ -128,17 +139,7 @@ async function readAddress(node: CheckedNode, to: Address, data: Hex): Promise<A
   return answer instanceof RpcError || !isWord(answer) ? undefined : addressOfWord(answer.toLowerCase() as Hex)
 }
 
-/** Checks that each feed answers a price that is not stale. @throws RpcError when the node does not answer */
-async function* checkFeeds(
-  node: CheckedNode,
-  { native, tokens }: ChainConfig,
-  clock: () => Date,
-): AsyncGenerator<CheckedFact, void> {
-  for (const { symbol, usdFeed, heartbeatSeconds } of [native, ...tokens]) {
-    if (usdFeed !== undefined) yield await checkFeed(node, { symbol, usdFeed, heartbeatSeconds }, clock())
-  }
-}
-
+/** Checks that a feed answers a price that is not stale. */
 async function checkFeed(
   node: CheckedNode,
   priced: { readonly symbol: string; readonly usdFeed: Address; readonly heartbeatSeconds: number | undefined },
@@ -157,23 +158,7 @@ async function checkFeed(
   return judge('wrong', `${age}, older than ${heartbeatSeconds} s: it is not used`)
 }
 
-/** Checks that each conversion path has a rate that is not stale. @throws RpcError when the node does not answer */
-async function* checkConversions(
-  node: CheckedNode,
-  { conversion, native, tokens }: ChainConfig,
-  clock: () => Date,
-): AsyncGenerator<CheckedFact, void> {
-  if (conversion === undefined) return
-  for (const path of conversion.paths) {
-    const { symbol: coin } = native
-    const into = path.token === coin ? { symbol: coin } : tokens.find(({ symbol }) => symbol === path.token)
-    if (into !== undefined) {
-      yield await checkPath(node, path, readPathRate(conversion.path, addressesOfPath(path, into)), clock())
-    }
-  }
-}
-
-/** Without a rate nobody can pay by this path, and payments by other paths do not count. */
+/** Checks that a conversion path has a rate that is not stale. Without one nobody can pay by this path, and payments by other paths do not count. */
 async function checkPath(
   node: CheckedNode,
   path: ConversionPath,

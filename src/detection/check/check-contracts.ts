@@ -79,14 +79,6 @@ async function checkFromBlock(node: CheckedNode, contract: PaymentContractConfig
     : judge('note', `there is no contract at block ${fromBlock} yet`)
 }
 
-/** Checks the decimals and the symbol of each token. @throws RpcError when the node does not answer */
-export async function* checkTokens(node: CheckedNode, { tokens }: ChainConfig): AsyncGenerator<CheckedFact, void> {
-  for (const token of tokens) {
-    yield await checkDecimals(node, token)
-    yield await checkSymbol(node, token)
-  }
-}
-
 /** Checks the decimals of a token. @throws RpcError when the node does not answer */
 export async function checkDecimals(
   node: CheckedNode,
@@ -103,7 +95,8 @@ export async function checkDecimals(
   return judge('wrong', `${onChain}, and ${decimals} in the file`)
 }
 
-async function checkSymbol(node: CheckedNode, { symbol, address }: TokenConfig): Promise<CheckedFact> {
+/** Checks the symbol of a token. @throws RpcError when the node does not answer */
+export async function checkSymbol(node: CheckedNode, { symbol, address }: TokenConfig): Promise<CheckedFact> {
   const judge = judgeOf('symbol', symbol)
   const answer = await readContract(node, readSymbol(address))
   const onChain = answer instanceof RpcError ? undefined : decodeText(answer)
