@@ -112,7 +112,7 @@ function timeoutAsAnswer(error: unknown): RpcError {
 
 /** A node that has the balances of a block has its code and storage too, and every node can answer the balance of this address. */
 async function checkArchive(node: CheckedNode, { contracts, startBlock }: ChainConfig): Promise<CheckedFact> {
-  const first = startBlock ?? Math.min(...contracts.map(({ fromBlock }) => fromBlock))
+  const first = Math.max(startBlock ?? 0, Math.min(...contracts.map(({ fromBlock }) => fromBlock)))
   const answer = await ask(node, { method: 'eth_getBalance', params: [ZERO_ADDRESS, toQuantity(first)] })
   if (!(answer instanceof RpcError) && answer !== null)
     return fact('archive', 'ok', `it has the state of block ${first}`)
