@@ -176,7 +176,7 @@ function textsOf(columns: object): FieldTexts {
 function plainText(value: unknown): string | undefined {
   if (value === undefined) return undefined
   if (value instanceof Date) return timeText(value)
-  return typeof value === 'object' ? JSON.stringify(value) : String(value)
+  return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
 function feesText(fees: readonly PaymentFee[]): string {
@@ -198,8 +198,10 @@ function refundsText(refunds: readonly PaymentRefund[]): string {
     .join(', ')
 }
 
-function refundTexts({ account_id, tx_hash, event_index, network, chain_id, amount, ...row }: RefundRow): FieldTexts {
-  return textsOf({ ...row, amount: trimNumeric(amount) })
+function refundTexts(row: RefundRow): FieldTexts {
+  const { request_id, block_number, log_index, timestamp, final, currency, recipient } = row
+  const amount = trimNumeric(row.amount)
+  return textsOf({ request_id, block_number, log_index, timestamp, final, amount, currency, recipient })
 }
 
 function unmatchedTexts({ reason, topic, blockNumber, timestamp, event }: UnmatchedEvent): FieldTexts {
