@@ -1,4 +1,3 @@
-import { addAbortListener } from 'node:events'
 import type { Knex } from 'knex'
 import pg from 'pg'
 import { untilAborted, within } from '../domain/within.ts'
@@ -212,7 +211,6 @@ async function requestCancel(client: SessionClient, signal: AbortSignal): Promis
   const { host, port, ssl, sslNegotiation } = client
   const connection = new pg.Connection({ ssl, sslNegotiation } as object) as unknown as CancelConnection
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  using _listener = addAbortListener(signal, () => reject(signal.reason))
   const ask = () => connection.cancel(client.processID, client.secretKey)
   connection.on('connect', () => {
     if (!ssl) ask()
@@ -224,7 +222,7 @@ async function requestCancel(client: SessionClient, signal: AbortSignal): Promis
   if (host.startsWith('/')) connection.connect(`${host}/.s.PGSQL.${port}`)
   else connection.connect(port, host)
   try {
-    await promise
+    await untilAborted(promise, signal)
   } finally {
     connection.stream.destroy()
   }

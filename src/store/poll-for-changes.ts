@@ -1,6 +1,6 @@
-import { addAbortListener } from 'node:events'
 import { chunksOf } from '../domain/collections.ts'
 import type { Logger } from '../domain/logger.ts'
+import { untilAborted } from '../domain/within.ts'
 
 export interface PollOptions<Asked, Change> {
   /** Pause between two polls, and so the latency of changes, apart from the time to read them. */
@@ -77,11 +77,10 @@ export function createPoll<Asked, Change>(options: PollOptions<Asked, Change>) {
     signal.throwIfAborted()
     const { promise, resolve, reject } = Promise.withResolvers<Change | undefined>()
     const waiter = { asked, resolve, reject }
-    using _listener = addAbortListener(signal, () => reject(signal.reason))
     const timer = setTimeout(() => resolve(undefined), timeoutMs)
     waiters.add(waiter)
     void pollWhileAnyoneWaits()
-    return await promise.finally(() => {
+    return await untilAborted(promise, signal).finally(() => {
       waiters.delete(waiter)
       clearTimeout(timer)
     })

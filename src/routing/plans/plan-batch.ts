@@ -10,7 +10,7 @@ import { batchGas, type PaymentGasFacts } from '../gas/gas.ts'
 import type { Step } from '../gas/steps.ts'
 import type { Payment } from '../question/parse-question.ts'
 import { readApproval } from './approval.ts'
-import { findContract, secondsOfBlocks, usedOn } from './configured-contract.ts'
+import { findContract, usedOn } from './configured-contract.ts'
 import { chargedFor, platformCosts, proxyPayment, REQUEST_NETWORK, receiverReads } from './fee-proxy.ts'
 import type { Plan } from './provider.ts'
 
@@ -84,7 +84,6 @@ export function planBatch(
         costs: [...platformCosts(platformFee && total - amount, token), ...ofContract],
         priceImpact: ZERO,
         steps,
-        durationSeconds: secondsOfBlocks(chain, steps.length),
         atomic: true,
       }
     },

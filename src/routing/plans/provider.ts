@@ -120,8 +120,8 @@ export interface Quote {
   readonly priceImpact: Decimal
   /** The transactions to send, in order. */
   readonly steps: readonly Step[]
-  /** Until the payee has the money. */
-  readonly durationSeconds: number
+  /** Until the payee has the money; default the time of a block for each step. */
+  readonly durationSeconds?: number
   readonly atomic: boolean
   /** What the payer should know before taking it. */
   readonly warnings?: readonly RouteWarning[]

@@ -11,7 +11,7 @@ import { type Explanation, explain } from '../../errors/waybill-error.ts'
 import { erc20ConversionGas, nativeConversionGas } from '../gas/gas.ts'
 import type { Step } from '../gas/steps.ts'
 import { readApproval } from '../plans/approval.ts'
-import { findContract, secondsOfBlocks, usedOn } from '../plans/configured-contract.ts'
+import { findContract, usedOn } from '../plans/configured-contract.ts'
 import { chargedFor, platformCosts, proxyPayment, REQUEST_NETWORK, receiverReads } from '../plans/fee-proxy.ts'
 import type { Plan, Provider } from '../plans/provider.ts'
 import { maxToSpend, type Payment } from '../question/parse-question.ts'
@@ -95,7 +95,6 @@ function planConversion(chains: ChainDirectory, token: Token, payment: Payment):
         costs: platformCosts(fee, token),
         priceImpact: ZERO,
         steps,
-        durationSeconds: secondsOfBlocks(chain, steps.length),
         atomic: true,
         expiresAtMs: staleAtSec * 1_000,
       }

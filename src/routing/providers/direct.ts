@@ -2,7 +2,7 @@ import type { ChainDirectory } from '../../chains/chain-directory.ts'
 import { isErc20 } from '../../domain/currency.ts'
 import { ZERO } from '../../domain/decimal.ts'
 import { readApproval } from '../plans/approval.ts'
-import { findContract, secondsOfBlocks, usedOn } from '../plans/configured-contract.ts'
+import { findContract, usedOn } from '../plans/configured-contract.ts'
 import { chargedFor, payStep, platformCosts, REQUEST_NETWORK, receiverReads } from '../plans/fee-proxy.ts'
 import type { Provider } from '../plans/provider.ts'
 
@@ -37,7 +37,6 @@ export function createDirectProvider(chains: ChainDirectory): Provider {
             costs: platformCosts(fee, token),
             priceImpact: ZERO,
             steps,
-            durationSeconds: secondsOfBlocks(chain, steps.length),
             atomic: true,
           }
         },

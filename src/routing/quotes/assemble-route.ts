@@ -14,6 +14,7 @@ import { type Reason } from '../../errors/reasons.ts'
 import { type Explanation, explain, inOneLine, type ReasonParameters } from '../../errors/waybill-error.ts'
 import { gasToAllow } from '../gas/gas.ts'
 import { totalGas } from '../gas/steps.ts'
+import { secondsOfBlocks } from '../plans/configured-contract.ts'
 import { breakDownCosts, type CostLine, fractionOf } from '../plans/costs.ts'
 import type { Candidate, Quote } from '../plans/provider.ts'
 import type { ChainState, Price } from '../scan/wallet-state.ts'
@@ -76,6 +77,7 @@ export function assembleRoute(quoted: QuotedCandidate): UnrankedRoute | Explanat
   const totalCost = addDecimals(feeRate, quote.priceImpact)
   const unpriced = costs.unpriced && warn('GAS_UNPRICED', { currency: costs.unpriced.symbol })
   const steps = quote.steps.map(({ kind }) => kind)
+  const seconds = quote.durationSeconds ?? secondsOfBlocks(state.chain, steps.length)
   return {
     isDirect: candidate.kind === 'DIRECT' || candidate.kind === 'CONVERSION',
     feeRate,
@@ -87,7 +89,7 @@ export function assembleRoute(quoted: QuotedCandidate): UnrankedRoute | Explanat
     route: {
       id: quoted.id,
       fee: decimalToNumber(costs.feeAmount),
-      speed: speedOf(quote.durationSeconds),
+      speed: speedOf(seconds),
       priceImpact: decimalToNumber(quote.priceImpact),
       chain: source.chain,
       token: source.symbol,
@@ -102,7 +104,7 @@ export function assembleRoute(quoted: QuotedCandidate): UnrankedRoute | Explanat
       feeRate: decimalToNumber(feeRate),
       totalCost: decimalToNumber(totalCost),
       feeBreakdown: costs.lines,
-      estimatedDurationSeconds: quote.durationSeconds,
+      estimatedDurationSeconds: seconds,
       provider: quoted.provider,
       expiresAt: new Date(Math.min(quote.expiresAtMs ?? Number.POSITIVE_INFINITY, quoted.expiresAt.getTime())),
       warnings: [...gas.warnings, ...(unpriced ? [unpriced] : []), ...(quote.warnings ?? [])],

@@ -12,7 +12,7 @@ import { type Explanation, explain } from '../../../errors/waybill-error.ts'
 import { type PaymentGasFacts, receiverGas, withMarginForPools } from '../../gas/gas.ts'
 import type { Step } from '../../gas/steps.ts'
 import { readApproval } from '../../plans/approval.ts'
-import { newestContract, secondsOfBlocks, usedOn } from '../../plans/configured-contract.ts'
+import { newestContract, usedOn } from '../../plans/configured-contract.ts'
 import type { CostLine } from '../../plans/costs.ts'
 import {
   chargedFor,
@@ -152,7 +152,6 @@ function planSwap(swap: Swap): Plan {
         received: amount,
         costs: [...platformCosts(fee, destination), ...(protocolFee === 0n ? [] : [protocol]), cost],
         steps,
-        durationSeconds: secondsOfBlocks(chain, steps.length),
         atomic: true,
         ...price,
         expiresAtMs: deadlineSec * 1_000,

@@ -10,7 +10,7 @@ import { type Explanation, explain } from '../../../errors/waybill-error.ts'
 import { NEW_SLOT, withMarginForPools } from '../../gas/gas.ts'
 import type { Step } from '../../gas/steps.ts'
 import { readApproval } from '../../plans/approval.ts'
-import { findContract, secondsOfBlocks, usedOn } from '../../plans/configured-contract.ts'
+import { findContract, usedOn } from '../../plans/configured-contract.ts'
 import { chargedFor, directTerms, payStep, platformCosts, receiverReads } from '../../plans/fee-proxy.ts'
 import type { Plan, Provider } from '../../plans/provider.ts'
 import { maxToSpend, type Payment } from '../../question/parse-question.ts'
@@ -113,7 +113,6 @@ function planSwap(swap: Swap): Plan {
         received: amount,
         costs: [...platformCosts(fee, destination), cost],
         steps,
-        durationSeconds: secondsOfBlocks(chain, steps.length),
         atomic: false,
         ...price,
         expiresAtMs: deadlineSec * 1_000,
