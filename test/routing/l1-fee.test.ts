@@ -50,6 +50,7 @@ it.each(['OP_STACK', 'ARBITRUM'] as const)(
   'the fee for publishing is a gas line of its own, by the size of what is sent: %s',
   async (kind) => {
     const { routing, requests } = newRouting(kind)
+    await routing.learnNodes(new AbortController().signal)
     for (const paymentReference of requests) {
       proxy.bodies.length = 0
       const { route, transactions } = await routing.prepare({
