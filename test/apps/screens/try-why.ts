@@ -144,12 +144,12 @@ function tryChains(screens: () => Screens): void {
 
   it('leads from the count of a chain to its events, with what to do about them', async () => {
     const page = await screens().open('/console/chains')
-    await page.getByRole('link', { name: 'Wrong token' }).first().click()
+    await page.getByRole('link', { name: 'Wrong recipient' }).first().click()
     const reasons = page.locator('.unmatched li > header h3')
-    await expect.poll(async () => [...new Set(await reasons.allTextContents())]).toEqual(['Wrong token'])
-    expect(new URL(page.url()).searchParams.get('reason')).toBe('WRONG_TOKEN')
-    expect(await page.getByLabel('Reason').inputValue()).toBe('WRONG_TOKEN')
-    await page.getByText('Nothing makes it count.').first().waitFor()
+    await expect.poll(async () => [...new Set(await reasons.allTextContents())]).toEqual(['Wrong recipient'])
+    expect(new URL(page.url()).searchParams.get('reason')).toBe('WRONG_PAYEE')
+    expect(await page.getByRole('combobox', { name: 'Reason' }).inputValue()).toBe('WRONG_PAYEE')
+    await page.getByText('If the merchant returned this money').first().waitFor()
     await expectNoBarriers(page)
   })
 }
