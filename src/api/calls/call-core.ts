@@ -1,8 +1,8 @@
-import { clearField, type DescMessage, type DescMethod, type Message } from '@bufbuild/protobuf'
+import type { DescMessage, DescMethod, Message } from '@bufbuild/protobuf'
 import type { Telemetry } from '../../domain/telemetry/telemetry.ts'
 import { within } from '../../domain/within.ts'
-import { mergeErrors, violationsOf } from '../../errors/gather-errors.ts'
-import { kindOf, WaybillError, waybillError } from '../../errors/waybill-error.ts'
+import { mergeErrors } from '../../errors/gather-errors.ts'
+import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { TranscodingError } from '../../transcoding/errors/transcoding-error.ts'
 import { deprecationHeaders } from '../messages/proto-options.ts'
 import { fromTranscodingError } from '../messages/request-errors.ts'
@@ -153,28 +153,30 @@ interface ReadTerms {
   readonly watchBody: (call: Call) => () => void
 }
 
-/** Refuses a request. */
-type Check = (request: Message) => void
-
-/** Reads the request. Refuses fields and enum numbers that its definition does not know, and values that break its rules. */
+/**
+ * Reads the request. Refuses fields and enum numbers that its definition does not know, and then values that break its rules. Each step lists all
+ * mistakes that it finds.
+ */
 function checkRequests(validate: Validate, terms: ReadTerms): Interceptor {
-  return (method, next) => {
-    const { desc } = method
-    const { input } = desc
-    const checks: readonly Check[] = [(each) => refuseUnknownNumbers(input, each), (each) => validate(input, each)]
-    if (desc.methodKind === 'bidi_streaming' || desc.methodKind === 'client_streaming') {
+  return ({ desc }, next) => {
+    const { input, methodKind } = desc
+    const check = (request: Message) => {
+      refuseUnknownNumbers(input, request)
+      validate(input, request)
+    }
+    if (methodKind === 'bidi_streaming' || methodKind === 'client_streaming') {
       return (call) => {
-        call.requests = checkAll(call.incoming.requests ?? none(), input, checks)
+        call.requests = checkAll(call.incoming.requests ?? none(), input, check)
         return next(call)
       }
     }
     return async (call) => {
       try {
         call.request = await read(call, desc, terms)
-        for (const check of checks) check(call.request)
       } catch (error) {
-        throw await tellAll(error, call, method, checks)
+        throw withReason(error, input)
       }
+      check(call.request)
       return next(call)
     }
   }
@@ -195,65 +197,11 @@ async function read(call: Call, { methodKind }: DescMethod, { requestTimeoutMs, 
   }
 }
 
-/**
- * Adds to the first mistake of a request all others: those of its decoder, those that each check finds, and those that the handler would
- * find. A check does not see the fields that are known to be wrong.
- */
-async function tellAll(
-  thrown: unknown,
-  call: Call,
-  { desc, check: checkValues }: ServedMethod,
-  checks: readonly Check[],
-): Promise<unknown> {
-  const first = withReason(thrown, desc.input)
-  if (!isMistake(first)) return first
-  const request = thrown instanceof TranscodingError ? thrown.decoded : call.request
-  if (request === undefined) return first
-  const mistakes = [first]
-  const all: readonly ((request: Message) => unknown)[] = [...checks, () => checkValues?.(request, call)]
-  for (const check of all) {
-    clearWrong(desc.input, request, mistakes)
-    try {
-      await check(request)
-    } catch (error) {
-      mistakes.push(...newsOf(error, mistakes))
-    }
-  }
-  return mergeErrors(mistakes)
-}
-
-function isMistake(thrown: unknown): thrown is WaybillError {
-  return thrown instanceof WaybillError && kindOf(thrown.reason) === 'INVALID_INPUT'
-}
-
-function clearWrong({ fields }: DescMessage, request: Message, mistakes: readonly WaybillError[]): void {
-  const wrong = wrongFields(mistakes)
-  for (const field of fields) if (wrong.has(field.jsonName)) clearField(request, field)
-}
-
-function wrongFields(mistakes: readonly WaybillError[]): ReadonlySet<string> {
-  return new Set(mistakes.flatMap(violationsOf).map(({ field }) => topOf(field)))
-}
-
-/** What an error says of other fields, such as that one is missing; nothing if it is no mistake of the caller. */
-function newsOf(thrown: unknown, reported: readonly WaybillError[]): readonly WaybillError[] {
-  if (!isMistake(thrown)) return []
-  const known = wrongFields(reported)
-  const violations = violationsOf(thrown).filter(({ field }) => field === '' || !known.has(topOf(field)))
-  const { reason, message, metadata } = thrown
-  return violations.length === 0 ? [] : [new WaybillError(reason, message, metadata, { violations })]
-}
-
-/** The field of the request that a path begins with: `status` of `status[2]`. */
-function topOf(path: string): string {
-  return path.split(/[.[]/, 1)[0] ?? path
-}
-
-async function* checkAll(requests: Messages, input: DescMessage, checks: readonly Check[]): Messages {
+async function* checkAll(requests: Messages, input: DescMessage, check: (request: Message) => void): Messages {
   // Errors of the handler are not caught here: a generator does not see what its reader throws.
   try {
     for await (const request of requests) {
-      for (const check of checks) check(request)
+      check(request)
       yield request
     }
   } catch (error) {

@@ -11,18 +11,17 @@ import type { PaymentReads } from '../../search/payment-reads.ts'
 import type { Webhooks } from '../../webhooks/webhooks.ts'
 import { type ServedService, serveService } from '../calls/served-method.ts'
 import { chooseExportForm, countExported } from './export-forms.ts'
-import { createKeysChecks, createKeysHandlers } from './keys-handler.ts'
+import { createKeysHandlers } from './keys-handler.ts'
 import { createOperationsHandlers, type OperationsCalls } from './operations-handler.ts'
 import {
-  createPaymentChecks,
   createPaymentSearchHandlers,
   type WatchCalls,
   watchEventId,
 } from './payment-search-handler.ts'
 import { createPaymentToProto } from './payment-to-proto.ts'
-import { createRequestsChecks, createRequestsHandlers, type RequestsCalls } from './requests-handler.ts'
-import { createRoutesChecks, createRoutesHandlers, type RoutesCalls } from './routes-handler.ts'
-import { createWebhooksChecks, createWebhooksHandlers } from './webhooks-handler.ts'
+import { createRequestsHandlers, type RequestsCalls } from './requests-handler.ts'
+import { createRoutesHandlers, type RoutesCalls } from './routes-handler.ts'
+import { createWebhooksHandlers } from './webhooks-handler.ts'
 
 /** What the services of `payments.v1` ask of the other modules. */
 export interface PaymentsCalls {
@@ -60,7 +59,6 @@ export function createPaymentsServices(calls: PaymentsCalls): readonly ServedSer
         getPaymentCalldata: { scope: 'routes:read', isForPages: true },
         getBatchCalldata: 'routes:read',
       },
-      createRoutesChecks(routes),
     ),
     serveService(
       PaymentSearchService,
@@ -73,7 +71,6 @@ export function createPaymentsServices(calls: PaymentsCalls): readonly ServedSer
         watchPayments: { scope: 'payments:read', takesTicket: true, eventIdOf: watchEventId },
         createWatchTicket: 'payments:read',
       },
-      createPaymentChecks(payments),
     ),
     serveService(
       RequestsService,
@@ -91,13 +88,12 @@ export function createPaymentsServices(calls: PaymentsCalls): readonly ServedSer
         listRefundWallets: 'requests:read',
         removeRefundWallet: 'requests:write',
       },
-      createRequestsChecks(requests),
     ),
     serveService(OperationsService, createOperationsHandlers(operations, findExplorer), {
       listChains: 'chains:read',
       listUnmatchedEvents: { scope: 'operations:read', slot: 'page' },
     }),
-    serveService(WebhooksService, createWebhooksHandlers(webhooks), 'webhooks:write', createWebhooksChecks(webhooks)),
+    serveService(WebhooksService, createWebhooksHandlers(webhooks), 'webhooks:write'),
     serveService(
       KeysService,
       createKeysHandlers(keys),
@@ -109,7 +105,6 @@ export function createPaymentsServices(calls: PaymentsCalls): readonly ServedSer
         revokeKey: 'keys:write',
         listKeyChanges: 'keys:write',
       },
-      createKeysChecks(keys),
     ),
   ]
 }
