@@ -20,7 +20,7 @@ export const privateHeaders = {
 /** The headers that pages may read, gRPC-Web's trailers included. */
 const EXPOSED_HEADERS = [
   'date, x-request-id, x-waybill-demo, etag, retry-after, grpc-status, grpc-message, grpc-status-details-bin, content-encoding, deprecation, sunset, link',
-  RATE_LIMIT_HEADERS,
+  ...RATE_LIMIT_HEADERS,
 ].join(', ')
 
 /**

@@ -140,10 +140,14 @@ export function errorHeaders(error: WaybillError): HeaderFields {
   return {}
 }
 
-const names = ['ratelimit-policy', 'ratelimit', 'x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset']
-
-/** The names of {@link rateLimitHeaders}, for pages that may read them. */
-export const RATE_LIMIT_HEADERS = names.join(', ')
+/** The names of {@link rateLimitHeaders}. */
+export const RATE_LIMIT_HEADERS = [
+  'ratelimit-policy',
+  'ratelimit',
+  'x-ratelimit-limit',
+  'x-ratelimit-remaining',
+  'x-ratelimit-reset',
+] as const
 
 /**
  * The state of a rate limit: RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers: `q` calls in `w` seconds; `r` are
@@ -164,7 +168,7 @@ export function reportLimitIn(...headers: readonly HeaderFields[]): ReportLimit 
   return (state) => {
     for (const fields of headers) {
       if (state !== undefined) Object.assign(fields, rateLimitHeaders(state))
-      else for (const name of names) delete fields[name]
+      else for (const name of RATE_LIMIT_HEADERS) delete fields[name]
     }
   }
 }

@@ -7,7 +7,14 @@ import type { ServedMethod, ServedService } from '../calls/served-method.ts'
 import { httpRuleOf, isCommaSeparated, writtenPath } from '../messages/proto-options.ts'
 import { answerContent, isExport, type OpenApiVersion } from './answer-content.ts'
 import { everyAnswer, headers, headersOfMethod, parameters, securitySchemes, TICKET } from './common-parts.ts'
-import { byStatus, errorResponse, errorSchemas, headersOf, reasonsOf, tableOfReasons } from './error-responses.ts'
+import {
+  byStatus,
+  createErrorResponses,
+  errorSchemas,
+  headersOf,
+  reasonsOf,
+  tableOfReasons,
+} from './error-responses.ts'
 import {
   createMessageSchemas,
   describeSymbol,
@@ -19,6 +26,7 @@ import {
   type ApiResponse,
   type Components,
   type HttpMethod,
+  type JsonSchema,
   type Operation,
   type Parameter,
   type Reference,
@@ -49,8 +57,9 @@ The same methods are served over gRPC, gRPC-Web and Connect on this port: \`x-rp
  */
 export function describeApi({ services, release, version }: DescribeApiOptions) {
   const schemas = createMessageSchemas(comments)
-  const terms = { schemas, version }
-  const described = services.flatMap(({ methods }) =>
+  const errors = createErrorResponses()
+  const terms = { schemas, errors, version }
+  const operations = services.flatMap(({ methods }) =>
     methods.flatMap((method) =>
       namedBindings(method).map(({ operationId, binding, aliasOf }): PlacedOperation => {
         const operation = describeOperation(method, binding, terms)
@@ -63,8 +72,7 @@ export function describeApi({ services, release, version }: DescribeApiOptions) 
       }),
     ),
   )
-  refuseDuplicates(described.map(({ operation }) => operation.operationId))
-  const { responses, operations } = shareResponses(described)
+  refuseDuplicates(operations.map(({ operation }) => operation.operationId))
   const ofErrors = errorSchemas(schemas)
   return {
     openapi: versions[version],
@@ -77,7 +85,7 @@ export function describeApi({ services, release, version }: DescribeApiOptions) 
     paths: pathsOf([...operations, ...healthOperations]),
     components: {
       schemas: { ...ofErrors, ...schemas.all() },
-      responses,
+      responses: errors.all,
       parameters,
       headers,
       securitySchemes,
@@ -111,41 +119,14 @@ function refuseDuplicates(ids: readonly string[]): void {
   if (duplicate !== undefined) throw new Error(`two operations would have the id ${duplicate}`)
 }
 
-/** Moves errors that several operations share word for word into components: a tenth of the size. */
-function shareResponses(described: readonly PlacedOperation[]) {
-  const textOf = ([status, response]: readonly [string, ApiResponse | Reference]) =>
-    `${status} ${JSON.stringify(response)}`
-  const given = described.flatMap(({ operation }) => Object.entries(operation.responses))
-  const names = new Map<string, string>()
-  const responses: Record<string, ApiResponse> = {}
-  for (const [text, same] of Map.groupBy(given, textOf)) {
-    const [first] = same
-    if (first === undefined || same.length === 1 || !('x-reasons' in first[1])) continue
-    const [status, response] = first
-    const before = Object.keys(responses).filter((each) => each.startsWith(`Error${status}`)).length
-    const name = before === 0 ? `Error${status}` : `Error${status}x${before + 1}`
-    names.set(text, name)
-    responses[name] = response
-  }
-  const share = (entry: [string, ApiResponse | Reference]) => {
-    const name = names.get(textOf(entry))
-    return name === undefined ? entry : [entry[0], refTo('responses', name)]
-  }
-  const operations = described.map(({ operation, ...place }) => {
-    const shared = Object.fromEntries(Object.entries(operation.responses).map(share))
-    return { ...place, operation: { ...operation, responses: shared } }
-  })
-  return { responses, operations }
-}
-
 function pathsOf(operations: readonly PlacedOperation[]) {
   const paths: Record<string, Partial<Record<HttpMethod, Operation>>> = {}
   for (const { path, httpMethod, operation } of operations) (paths[path] ??= {})[httpMethod] = operation
   return paths
 }
 
-const CLOCK_OFFSET = {
-  type: 'number' as const,
+const CLOCK_OFFSET: JsonSchema = {
+  type: 'number',
   description:
     "How far the database's clock is ahead of this machine's; present only where it is more than five seconds.",
 }
@@ -156,21 +137,18 @@ const healthOperations: readonly PlacedOperation[] = [
 ]
 
 function health(path: string, operationId: string, summary: string): PlacedOperation {
-  const content = (status: string) => ({
-    'application/json': {
-      schema: {
-        type: 'object' as const,
-        properties: {
-          status: { type: 'string' as const, const: status },
-          ...(path === '/readyz' && { clockOffsetSeconds: CLOCK_OFFSET }),
-        },
-        required: ['status'],
-      },
-    },
-  })
-  const fields = headersOf(['RequestId', 'Demo'])
-  const ok = { description: 'Yes.', headers: fields, content: content('ok') }
-  const no = { description: 'Not now.', headers: fields, content: content('unavailable') }
+  const isReady = path === '/readyz'
+  const answer = (description: string, status: string): ApiResponse => {
+    const properties: Record<string, JsonSchema> = {
+      status: { type: 'string', const: status },
+      ...(isReady && { clockOffsetSeconds: CLOCK_OFFSET }),
+    }
+    return {
+      description,
+      headers: headersOf(['x-request-id', 'x-waybill-demo']),
+      content: { 'application/json': { schema: { type: 'object', properties, required: ['status'] } } },
+    }
+  }
   return {
     path,
     httpMethod: 'get',
@@ -179,8 +157,8 @@ function health(path: string, operationId: string, summary: string): PlacedOpera
       tags: ['Health'],
       summary,
       description: `${summary}.`,
-      parameters: [refTo('parameters', 'RequestId')],
-      responses: path === '/healthz' ? { 200: ok } : { 200: ok, 503: no },
+      parameters: [refTo('parameters', 'x-request-id')],
+      responses: { 200: answer('Yes.', 'ok'), ...(isReady && { 503: answer('Not now.', 'unavailable') }) },
       security: [],
     },
   }
@@ -188,6 +166,7 @@ function health(path: string, operationId: string, summary: string): PlacedOpera
 
 interface DescribeTerms {
   readonly schemas: MessageSchemas
+  readonly errors: ReturnType<typeof createErrorResponses>
   readonly version: OpenApiVersion
 }
 
@@ -225,9 +204,9 @@ function parametersOf(
   const inQuery = binding.body === '*' ? [] : fields.filter((field) => !inPath.includes(field.name) && !isTicket(field))
   const headers = [
     ...headersOfMethod(method.desc),
-    ...(isCacheable(method, binding) ? (['IfNoneMatch'] as const) : []),
-    ...(method.scope === 'open' ? [] : (['Account'] as const)),
-    'RequestId' as const,
+    ...(isCacheable(method, binding) ? (['if-none-match'] as const) : []),
+    ...(method.scope === 'open' ? [] : (['x-account'] as const)),
+    'x-request-id' as const,
   ]
   return [
     ...fields.filter(({ name }) => inPath.includes(name)).map((field) => describeParameter(field, 'path', schemas)),
@@ -272,18 +251,16 @@ function bodyOf(
 function responsesOf(
   method: ServedMethod,
   binding: HttpBinding,
-  { schemas, version }: DescribeTerms,
-): Readonly<Record<string, ApiResponse>> {
+  { schemas, errors, version }: DescribeTerms,
+): Operation['responses'] {
   const isCached = isCacheable(method, binding)
-  const own = isExport(method.desc) ? (['Disposition'] as const) : []
-  const headers = headersOf([...everyAnswer, ...(isCached ? (['ETag'] as const) : own)])
-  const errors = [...byStatus(reasonsOf(method, binding, schemas.comments))].map(
-    ([status, names]) => [status, errorResponse(status, names)] as const,
-  )
+  const own = isExport(method.desc) ? (['content-disposition'] as const) : []
+  const headers = headersOf([...everyAnswer, ...(isCached ? (['etag'] as const) : own)])
+  const ofErrors = [...byStatus(reasonsOf(method, binding, schemas.comments))]
   return {
     200: { ...answerContent(method, schemas, version), headers },
     ...(isCached && { 304: { description: 'Nothing has changed since the answer of `if-none-match`.', headers } }),
-    ...Object.fromEntries(errors),
+    ...Object.fromEntries(ofErrors.map(([status, reasons]) => [status, errors.refer(status, reasons)])),
   }
 }
 

@@ -7,14 +7,14 @@ import { type Reason, reasons } from '../../errors/reasons.ts'
 import type { HttpBinding } from '../../transcoding/http-rule.ts'
 import { codeName, wireFormOf } from '../calls/error-mapping.ts'
 import type { ServedMethod } from '../calls/served-method.ts'
-import { everyAnswer, type HeaderName, headerFields, headersOfMethod, parameters } from './common-parts.ts'
+import { everyAnswer, type HeaderName, headersOfMethod, parameters } from './common-parts.ts'
 import { type Comments, inlineAnswerSchema, type MessageSchemas } from './message-schemas.ts'
 import { type ApiResponse, type JsonSchema, type ReasonOfTable, type Reference, refTo } from './openapi-document.ts'
 import { boundsOf, isError, reasonsIn } from './read-definitions.ts'
 
 /** Describes headers by name. */
 export function headersOf(names: readonly HeaderName[]): Readonly<Record<string, Reference>> {
-  return Object.fromEntries(names.map((name) => [headerFields[name], refTo('headers', name)]))
+  return Object.fromEntries(names.map((name) => [name, refTo('headers', name)]))
 }
 
 /** Groups reasons by the status that they have over plain HTTP. */
@@ -23,8 +23,24 @@ export function byStatus(names: Iterable<Reason>): ReadonlyMap<number, readonly 
   return new Map([...Map.groupBy(sorted, (name) => wireFormOf(name, 'rest').httpStatus)].toSorted(([a], [b]) => a - b))
 }
 
-/** An answer that is an error for one of some reasons, all of one status. */
-export function errorResponse(status: number, names: readonly Reason[]): ApiResponse {
+/** Collects the answers that are errors, each once: several operations share them word for word. */
+export function createErrorResponses() {
+  const names = new Map<string, string>()
+  const responses: Record<string, ApiResponse> = {}
+  return {
+    all: responses,
+    /** @param reasons - of errors, all of the status */
+    refer(status: number, reasons: readonly Reason[]): Reference {
+      const before = [...names.values()].filter((each) => each.startsWith(`Error${status}`)).length
+      const name = names.get(reasons.join()) ?? `Error${status}${before === 0 ? '' : `x${before + 1}`}`
+      names.set(reasons.join(), name)
+      responses[name] ??= errorResponse(status, reasons)
+      return refTo('responses', name)
+    },
+  }
+}
+
+function errorResponse(status: number, names: readonly Reason[]): ApiResponse {
   const lines = names.map((name) => `- \`${name}\`: ${sentence(name)}`)
   return {
     description: `${titles[status] ?? 'Error'}\n\n${lines.join('\n')}`,
@@ -40,10 +56,10 @@ function sentence(name: Reason): string {
 }
 
 const headersOfStatus: Readonly<Record<number, readonly HeaderName[]>> = {
-  401: ['Authenticate'],
-  415: ['AcceptEncoding'],
-  429: ['RetryAfter'],
-  503: ['RetryAfter'],
+  401: ['www-authenticate'],
+  415: ['accept-encoding'],
+  429: ['retry-after'],
+  503: ['retry-after'],
 }
 
 const titles: Readonly<Record<number, string>> = {

@@ -13,11 +13,7 @@ import { type ServedService, serveService } from '../calls/served-method.ts'
 import { chooseExportForm, countExported } from './export-forms.ts'
 import { createKeysHandlers } from './keys-handler.ts'
 import { createOperationsHandlers, type OperationsCalls } from './operations-handler.ts'
-import {
-  createPaymentSearchHandlers,
-  type WatchCalls,
-  watchEventId,
-} from './payment-search-handler.ts'
+import { createPaymentSearchHandlers, type WatchCalls, watchEventId } from './payment-search-handler.ts'
 import { createPaymentToProto } from './payment-to-proto.ts'
 import { createRequestsHandlers, type RequestsCalls } from './requests-handler.ts'
 import { createRoutesHandlers, type RoutesCalls } from './routes-handler.ts'
@@ -48,63 +44,47 @@ export function createPaymentsServices(calls: PaymentsCalls): readonly ServedSer
   const { routes, payments, watch, requests, wallets, operations, webhooks, keys, findExplorer = noExplorer } = calls
   const toProto = createPaymentToProto(findExplorer)
   return [
-    serveService(
-      RoutesService,
-      createRoutesHandlers(routes, findExplorer),
-      {
-        getPaymentRoutes: { scope: 'routes:read', isForPages: true },
-        streamPaymentRoutes: { scope: 'routes:read', isForPages: true },
-        getPaymentOptions: { scope: 'routes:read', isForPages: true },
-        listCurrencies: { scope: 'routes:read', isForPages: true },
-        getPaymentCalldata: { scope: 'routes:read', isForPages: true },
-        getBatchCalldata: 'routes:read',
-      },
-    ),
-    serveService(
-      PaymentSearchService,
-      createPaymentSearchHandlers(payments, watch, toProto),
-      {
-        searchPayments: { scope: 'payments:read', slot: 'page' },
-        getPayment: 'payments:read',
-        summarizePayments: { scope: 'payments:read', slot: 'summary' },
-        exportPayments: { scope: 'payments:read', slot: 'page', chooseForm: chooseExportForm, rowsOf: countExported },
-        watchPayments: { scope: 'payments:read', takesTicket: true, eventIdOf: watchEventId },
-        createWatchTicket: 'payments:read',
-      },
-    ),
-    serveService(
-      RequestsService,
-      createRequestsHandlers(requests, wallets),
-      {
-        createPaymentRequest: 'requests:write',
-        updatePaymentRequest: 'requests:write',
-        getPaymentRequest: { scope: 'requests:read', isForPages: true },
-        watchPaymentRequest: { scope: 'requests:read', isForPages: true },
-        cancelPaymentRequest: 'requests:write',
-        getShop: { scope: 'requests:read', isForPages: true },
-        listPaymentRequests: { scope: 'requests:read', slot: 'page' },
-        summarizePaymentRequests: { scope: 'requests:read', slot: 'summary' },
-        addRefundWallet: 'requests:write',
-        listRefundWallets: 'requests:read',
-        removeRefundWallet: 'requests:write',
-      },
-    ),
+    serveService(RoutesService, createRoutesHandlers(routes, findExplorer), {
+      getPaymentRoutes: { scope: 'routes:read', isForPages: true },
+      streamPaymentRoutes: { scope: 'routes:read', isForPages: true },
+      getPaymentOptions: { scope: 'routes:read', isForPages: true },
+      listCurrencies: { scope: 'routes:read', isForPages: true },
+      getPaymentCalldata: { scope: 'routes:read', isForPages: true },
+      getBatchCalldata: 'routes:read',
+    }),
+    serveService(PaymentSearchService, createPaymentSearchHandlers(payments, watch, toProto), {
+      searchPayments: { scope: 'payments:read', slot: 'page' },
+      getPayment: 'payments:read',
+      summarizePayments: { scope: 'payments:read', slot: 'summary' },
+      exportPayments: { scope: 'payments:read', slot: 'page', chooseForm: chooseExportForm, rowsOf: countExported },
+      watchPayments: { scope: 'payments:read', takesTicket: true, eventIdOf: watchEventId },
+      createWatchTicket: 'payments:read',
+    }),
+    serveService(RequestsService, createRequestsHandlers(requests, wallets), {
+      createPaymentRequest: 'requests:write',
+      updatePaymentRequest: 'requests:write',
+      getPaymentRequest: { scope: 'requests:read', isForPages: true },
+      watchPaymentRequest: { scope: 'requests:read', isForPages: true },
+      cancelPaymentRequest: 'requests:write',
+      getShop: { scope: 'requests:read', isForPages: true },
+      listPaymentRequests: { scope: 'requests:read', slot: 'page' },
+      summarizePaymentRequests: { scope: 'requests:read', slot: 'summary' },
+      addRefundWallet: 'requests:write',
+      listRefundWallets: 'requests:read',
+      removeRefundWallet: 'requests:write',
+    }),
     serveService(OperationsService, createOperationsHandlers(operations, findExplorer), {
       listChains: 'chains:read',
       listUnmatchedEvents: { scope: 'operations:read', slot: 'page' },
     }),
     serveService(WebhooksService, createWebhooksHandlers(webhooks), 'webhooks:write'),
-    serveService(
-      KeysService,
-      createKeysHandlers(keys),
-      {
-        createKey: 'keys:write',
-        getOwnKey: 'any',
-        listKeys: 'keys:write',
-        rotateKey: 'keys:write',
-        revokeKey: 'keys:write',
-        listKeyChanges: 'keys:write',
-      },
-    ),
+    serveService(KeysService, createKeysHandlers(keys), {
+      createKey: 'keys:write',
+      getOwnKey: 'any',
+      listKeys: 'keys:write',
+      rotateKey: 'keys:write',
+      revokeKey: 'keys:write',
+      listKeyChanges: 'keys:write',
+    }),
   ]
 }
