@@ -37,7 +37,7 @@ const modules: Readonly<Record<string, ModuleRule>> = {
   routing: withNodes,
   search: withDatabase,
   detection: withNodes,
-  imports: withDatabase,
+  imports: { may: [...withDatabase.may, 'transcoding'] },
   webhooks: withDatabase,
   store: { may: [...bottom, 'postgres'] },
   postgres: { may: bottom },

@@ -1,5 +1,6 @@
 import { setImmediate as yieldToOthers } from 'node:timers/promises'
 import { WaybillError, waybillError } from '../../errors/waybill-error.ts'
+import { scanJson } from '../../transcoding/messages/json-text.ts'
 import type { LineTarget, Outcome } from './import-lines.ts'
 import { type Line, textOfLine } from './read-lines.ts'
 
@@ -68,9 +69,16 @@ const MAX_DEPTH = 32
  */
 export function parseJsonLine(text: string): unknown {
   const json = parse(text)
-  refuseDepth(text)
-  if (countKeyEnds(text) !== countKeys(json)) refuseDuplicateKeys(text)
+  if (mayBeDeep(text) || countKeyEnds(text) !== countKeys(json)) scanJson(text, { onOpen, onTwice })
   return json
+}
+
+function onOpen(depth: number): void {
+  if (depth > MAX_DEPTH) throw malformed(`it is nested deeper than ${MAX_DEPTH} levels`)
+}
+
+function onTwice(key: string): void {
+  throw malformed(`"${key}" is given twice`)
 }
 
 function parse(text: string): unknown {
@@ -81,20 +89,14 @@ function parse(text: string): unknown {
   }
 }
 
-/** First counts brackets anywhere, even in strings, which is cheap; only a line with too many is measured exactly. */
-function refuseDepth(text: string): void {
+/** Counts brackets anywhere, even in strings, which is cheap. */
+function mayBeDeep(text: string): boolean {
   let brackets = 0
   for (const bracket of ['{', '[']) {
     for (let at = text.indexOf(bracket); at >= 0 && brackets <= MAX_DEPTH; at = text.indexOf(bracket, at + 1))
       brackets++
   }
-  if (brackets <= MAX_DEPTH) return
-  let depth = 0
-  visitTokens(text, (token) => {
-    if (token === '{' || token === '[') depth++
-    else if (token === '}' || token === ']') depth--
-    if (depth > MAX_DEPTH) throw malformed(`it is nested deeper than ${MAX_DEPTH} levels`)
-  })
+  return brackets > MAX_DEPTH
 }
 
 /**
@@ -117,30 +119,6 @@ function countKeys(json: unknown): number {
   }
   for (const name in json) count += 1 + countKeys((json as Record<string, unknown>)[name])
   return count
-}
-
-function refuseDuplicateKeys(text: string): void {
-  const open: (Set<string> | undefined)[] = []
-  let isKeyNext = false
-  visitTokens(text, (token) => {
-    if (token === '{') open.push(new Set())
-    else if (token === '[') open.push(undefined)
-    else if (token === '}' || token === ']') open.pop()
-    else if (isKeyNext && token.startsWith('"')) addKey(open.at(-1), JSON.parse(token) as string)
-    isKeyNext = token === '{' || (token === ',' && open.at(-1) !== undefined)
-  })
-}
-
-function addKey(keys: Set<string> | undefined, key: string): void {
-  if (keys?.has(key)) throw malformed(`"${key}" is given twice`)
-  keys?.add(key)
-}
-
-const TOKEN = /[{}[\],]|"[^"\\]*(?:\\.[^"\\]*)*"/g
-
-/** Visits strings, brackets and commas. The text must be valid JSON, so that every string ends. */
-function visitTokens(text: string, visit: (token: string) => void): void {
-  for (const [token] of text.matchAll(TOKEN)) visit(token)
 }
 
 function malformed(detail: string, cause?: unknown): Error {

@@ -22,10 +22,25 @@ export type Json = null | boolean | number | string | Json[] | { [key: string]: 
  */
 export function parseJson(body: Uint8Array): Json {
   const text = decodeUtf8(body)
-  refuseExcess(text)
-  const json = parseText(text)
-  refuseDuplicateKeys(text)
-  return json
+  let values = 0
+  let twice: string | undefined
+  const json = parseText(text, {
+    onOpen(depth) {
+      if (depth <= MAX_DEPTH) return
+      throw new TranscodingError('TOO_DEEP', `the body is nested deeper than ${MAX_DEPTH} levels`)
+    },
+    onValue() {
+      values += 1
+      if (values <= MAX_VALUES) return
+      throw new TranscodingError('TOO_MANY_VALUES', `the body holds more than ${MAX_VALUES} values`)
+    },
+    onTwice(key) {
+      twice ??= key
+    },
+  })
+  if (twice === undefined) return json
+  const problem = `the body: it gives the key ${quote(twice)} twice`
+  throw new TranscodingError('DUPLICATE_JSON_FIELD', problem, { field: twice })
 }
 
 function decodeUtf8(body: Uint8Array): string {
@@ -36,71 +51,49 @@ function decodeUtf8(body: Uint8Array): string {
   }
 }
 
-function parseText(text: string): Json {
+/** Scans the text first: JSON.parse takes long for deep nesting. */
+function parseText(text: string, findings: JsonFindings): Json {
   try {
+    scanJson(text, findings)
     return JSON.parse(text) as Json
   } catch (cause) {
+    if (cause instanceof TranscodingError) throw cause
     const why = cause instanceof Error ? cause.message : String(cause)
     throw new TranscodingError('MALFORMED_JSON', `the body: it is not JSON: ${why}`, { cause })
   }
 }
 
-function refuseExcess(text: string): void {
-  let depth = 0
-  let values = 0
-  visitTokens(text, (token) => {
-    if (token === '{' || token === '[') depth += 1
-    else if (token === '}' || token === ']') depth -= 1
-    if (depth > MAX_DEPTH) throw new TranscodingError('TOO_DEEP', `the body is nested deeper than ${MAX_DEPTH} levels`)
-    if (token === '{' || token === '[' || token === ',') values += 1
-    if (values > MAX_VALUES)
-      throw new TranscodingError('TOO_MANY_VALUES', `the body holds more than ${MAX_VALUES} values`)
-  })
+/** What is found in a JSON text. */
+interface JsonFindings {
+  /** An object or a list begins. @param depth - how many are open with it */
+  readonly onOpen: (depth: number) => void
+  /** An object, a list, or what follows a comma. */
+  readonly onValue?: () => void
+  /** An object has a key for the second time. */
+  readonly onTwice: (key: string) => void
 }
 
-/** Only for texts that JSON.parse accepts. */
-function refuseDuplicateKeys(text: string): void {
-  /** The keys of each open object; arrays have none. */
+/** Strings, and the structural characters but colons. A string may be cut off: a pattern that then failed would be tried at each of its quotes. */
+const TOKEN = /[{}[\],]|"[^"\\]*(?:\\[^][^"\\]*)*"?/g
+
+/** Goes through a text. @throws SyntaxError for one that is no JSON, or else not */
+export function scanJson(text: string, { onOpen, onValue, onTwice }: JsonFindings): void {
+  /** The keys of each open object; lists have none. */
   const open: (Set<string> | undefined)[] = []
-  let keyExpected = false
-  visitTokens(text, (token) => {
-    if (token === '{') open.push(new Set())
-    else if (token === '[') open.push(undefined)
-    else if (token === '}' || token === ']') open.pop()
-    else if (token.startsWith('"') && keyExpected) addKey(open.at(-1), token)
-    keyExpected = token === '{' || (token === ',' && open.at(-1) !== undefined)
-  })
-}
-
-const structural = new Set('{}[],:')
-
-/** Visits each string and each structural character. The text may end within a string. */
-function visitTokens(text: string, visit: (token: string) => void): void {
-  for (let position = 0; position < text.length; position++) {
-    const char = text.charAt(position)
-    if (structural.has(char)) visit(char)
-    if (char !== '"') continue
-    const end = endOfString(text, position)
-    visit(text.slice(position, end))
-    position = end - 1
+  let isKeyNext = false
+  for (const [token] of text.matchAll(TOKEN)) {
+    const isOpening = token === '{' || token === '['
+    if (isOpening || token === ',') onValue?.()
+    if (isOpening) {
+      open.push(token === '{' ? new Set() : undefined)
+      onOpen(open.length)
+    } else if (token === '}' || token === ']') open.pop()
+    else if (isKeyNext) {
+      // An escaped key may equal a key that is not escaped.
+      const key = token.includes('\\') ? (JSON.parse(token) as string) : token.slice(1, -1)
+      if (open.at(-1)?.has(key) === true) onTwice(key)
+      open.at(-1)?.add(key)
+    }
+    isKeyNext = token === '{' || (token === ',' && open.at(-1) !== undefined)
   }
-}
-
-/** The position after the closing quote of the string that opens at `start`. */
-function endOfString(text: string, start: number): number {
-  for (let position = start + 1; position < text.length; position++) {
-    const char = text.charAt(position)
-    if (char === '"') return position + 1
-    if (char === '\\') position += 1
-  }
-  return text.length
-}
-
-function addKey(keys: Set<string> | undefined, token: string): void {
-  // An escaped key may equal a key that is not escaped.
-  const key = token.includes('\\') ? (JSON.parse(token) as string) : token.slice(1, -1)
-  if (keys?.has(key)) {
-    throw new TranscodingError('DUPLICATE_JSON_FIELD', `the body: it gives the key ${quote(key)} twice`, { field: key })
-  }
-  keys?.add(key)
 }
