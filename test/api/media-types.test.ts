@@ -70,7 +70,16 @@ async function call({ path, body }: Way, contentType: string): Promise<string> {
   return `${answer.status} grpc-status: ${answer.headers['grpc-status']} ${answer.body}`
 }
 
-const goodParameters = [';', ';;', ' ; ; ', ';charset=utf-8;', '; Charset="UTF-8"', '\t;charset=utf8', ';a=b;c="d;e"']
+const goodParameters = [
+  ';',
+  ';=',
+  ';charset',
+  ' ; ; ',
+  ';charset=utf-8;',
+  '; Charset="UTF-8"',
+  '\t;charset=utf8',
+  ';a=b;c="d;e"',
+]
 
 describe.each(ways)('$type at $path', (way) => {
   it.each(['', ...goodParameters])('is served with %j behind it, in any case', async (parameters) => {
@@ -78,14 +87,11 @@ describe.each(ways)('$type at $path', (way) => {
     expect(await call(way, way.type.toUpperCase() + parameters)).toMatch(way.good)
   })
 
-  it.each([';charset', ';charset="utf-8', ', text/plain', ' charset=utf-8', ';='])(
-    'is refused with %j',
-    async (parameters) => {
-      expect(await call(way, way.type + parameters)).toMatch(way.refused)
-    },
-  )
+  it.each([', text/plain', ' charset=utf-8'])('is refused with %j', async (parameters) => {
+    expect(await call(way, way.type + parameters)).toMatch(/^415 .*UNSUPPORTED_CONTENT_TYPE/s)
+  })
 
-  it.each([';charset=latin1', ';charset=utf-8;charset=latin1', ';charset=utf-16', ';charset=""'])(
+  it.each([';charset=latin1', ';charset=latin1;charset=utf-8', ';charset=utf-16', ';charset=""'])(
     'with %j is refused where the message is a text',
     async (parameters) => {
       expect(await call(way, way.type + parameters)).toMatch(way.type.endsWith('json') ? way.refused : way.good)

@@ -8,8 +8,6 @@ import {
 } from '@bufbuild/protobuf'
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt'
 import { Code } from '@connectrpc/connect'
-import { file_google_rpc_error_details as errorDetailsFile } from '../../../gen/google/rpc/error_details_pb.js'
-import { file_google_rpc_status as statusFile } from '../../../gen/google/rpc/status_pb.js'
 import {
   ServerReflection,
   type ServerReflectionRequest,
@@ -17,16 +15,9 @@ import {
 } from '../../../gen/grpc/reflection/v1/reflection_pb.js'
 import { ServerReflection as ServerReflectionAlpha } from '../../../gen/grpc/reflection/v1alpha/reflection_pb.js'
 import { type ServedService, serveService } from '../calls/served-method.ts'
+import { importsFirst } from '../messages/proto-files.ts'
 
 type Answer = NonNullable<MessageInitShape<typeof ServerReflectionResponseSchema>['messageResponse']>
-
-/**
- * The files of services and all that they import, with the types of error details. No service names those, but clients such as grpcurl need
- * them to show the details of an error.
- */
-export function filesOf(services: readonly DescService[]): readonly DescFile[] {
-  return withDependencies([...services.map((service) => service.file), errorDetailsFile, statusFile])
-}
 
 /**
  * Makes server reflection, in v1 and in the v1alpha that older clients ask for. They differ only in their names, and need no key.
@@ -41,7 +32,7 @@ export function createReflectionServices(
   const reflection = [ServerReflection, ServerReflectionAlpha]
   const answer = createAnswer(
     [...services, ...reflection].map((service) => service.typeName),
-    withDependencies([...files, ...reflection.map((service) => service.file)]),
+    importsFirst([...files, ...reflection.map((service) => service.file)]),
   )
 
   async function* answerAll(requests: AsyncIterable<ServerReflectionRequest>) {
@@ -102,15 +93,10 @@ function membersOf(desc: Parameters<typeof symbolsOf>[0]): readonly { readonly n
 
 function fileAnswer(file: DescFile | undefined, asked: string): Answer {
   if (file === undefined) return notFound(asked)
-  const fileDescriptorProto = withDependencies([file]).map((each) => toBinary(FileDescriptorProtoSchema, each.proto))
+  // With all that it imports, so that clients need not ask again; some take the first for what they asked.
+  const files = importsFirst([file]).toReversed()
+  const fileDescriptorProto = files.map((each) => toBinary(FileDescriptorProtoSchema, each.proto))
   return { case: 'fileDescriptorResponse', value: { fileDescriptorProto } }
-}
-
-/** The files, then all that they import, each once, so that clients need not ask again. */
-function withDependencies(files: readonly DescFile[]): readonly DescFile[] {
-  const found = new Set(files)
-  for (const each of found) for (const dependency of each.dependencies) found.add(dependency)
-  return [...found]
 }
 
 function notFound(asked: string): Answer {

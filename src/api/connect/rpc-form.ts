@@ -1,4 +1,8 @@
-import type { Protocol } from '../calls/call.ts'
+import type { IncomingHttpHeaders } from 'node:http'
+import { parseTimeout as parseConnectTimeout } from '@connectrpc/connect/protocol-connect'
+import { parseTimeout as parseGrpcTimeout } from '@connectrpc/connect/protocol-grpc'
+import { waybillError } from '../../errors/waybill-error.ts'
+import { headerOf, type Protocol } from '../calls/call.ts'
 import { readMediaType } from '../http/media-type.ts'
 import type { MessageFormat } from '../messages/message-codec.ts'
 
@@ -39,8 +43,7 @@ function parseForm(contentType: string): RpcForm | undefined {
   const form = media && (readGrpcForm(media.type) ?? readConnectForm(media.type))
   if (media === undefined || form === undefined) return undefined
   // A charset says nothing of a binary message.
-  const isRead = media.isWellFormed && (media.isUtf8 || form.format === 'binary')
-  return { ...form, isServed: form.isServed && isRead }
+  return { ...form, isServed: form.isServed && (media.isUtf8 || form.format === 'binary') }
 }
 
 function readGrpcForm(type: string): RpcForm | undefined {
@@ -78,4 +81,20 @@ export function contentTypeOf({ protocol, format, isEnveloped, isText }: RpcForm
   const codec = format === 'json' ? 'json' : 'proto'
   if (protocol !== 'connect') return `application/${protocol}${isText ? '-text' : ''}+${codec}`
   return isEnveloped ? `application/connect+${codec}` : `application/${codec}`
+}
+
+/**
+ * Reads the timeout of a call in the header of its protocol.
+ *
+ * @returns milliseconds; undefined when there is none
+ * @throws WaybillError INVALID_FIELD
+ */
+export function readTimeout({ protocol }: Pick<RpcForm, 'protocol'>, headers: IncomingHttpHeaders): number | undefined {
+  const isConnect = protocol === 'connect'
+  const field = isConnect ? 'connect-timeout-ms' : 'grpc-timeout'
+  const value = headerOf(headers, field)
+  const parse = isConnect ? parseConnectTimeout : parseGrpcTimeout
+  const { timeoutMs, error } = parse(value, Number.POSITIVE_INFINITY)
+  if (error !== undefined) throw waybillError('INVALID_FIELD', { field, detail: `"${value}" is not a timeout` })
+  return timeoutMs
 }

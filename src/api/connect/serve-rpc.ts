@@ -16,8 +16,7 @@ import { findCompression, readPieces } from '../http/request-body.ts'
 import { compileCodec, type MessageCodec } from '../messages/message-codec.ts'
 import { connectEnd, grpcTrailers, rpcHeaders, sendRpcError } from './call-outcome.ts'
 import { maxBodyBytesOf, openEnvelopes, sealEnvelope, sealWebTrailers } from './envelope.ts'
-import { readTimeout } from './read-timeout.ts'
-import { type RpcForm, readRpcForm, UNKNOWN_FORM } from './rpc-form.ts'
+import { type RpcForm, readRpcForm, readTimeout, UNKNOWN_FORM } from './rpc-form.ts'
 import {
   type Endpoint,
   formOfConnectGet,

@@ -8,8 +8,7 @@ import { decodeContent, findCompression, readBody } from '../http/request-body.t
 import type { MessageCodec } from '../messages/message-codec.ts'
 import { connectUnaryFields, grpcTrailers, rpcHeaders, sendGrpc, sendRpcError } from './call-outcome.ts'
 import { maxBodyBytesOf, openEnvelope, sealEnvelope } from './envelope.ts'
-import { readTimeout } from './read-timeout.ts'
-import { CONNECT_JSON, type RpcForm } from './rpc-form.ts'
+import { CONNECT_JSON, type RpcForm, readTimeout } from './rpc-form.ts'
 
 /** A method as it is served to one protocol or several. */
 export interface Endpoint<Options> {

@@ -1,38 +1,24 @@
+import { MIMEType } from 'node:util'
+
 /** A media type, as Content-Type names it (RFC 9110, 8.3.1). */
 export interface MediaType {
   /** Type and subtype, in lower case: `application/json`. */
   readonly type: string
-  /** Whether all parameters can be read. Empty ones (`;`) and unknown ones are ignored. */
-  readonly isWellFormed: boolean
   /** Whether a text of this type is UTF-8: it is, unless a parameter names another charset. */
   readonly isUtf8: boolean
 }
 
-const TOKEN = "[\\w!#$%&'*+.^`|~-]+"
-const TYPE = new RegExp(`^\\s*(${TOKEN}/${TOKEN})`)
-/** RFC 9110 allows no space around `=`; some clients write it. */
-const PARAMETER = new RegExp(`[ \\t]*;[ \\t]*(?:(${TOKEN})[ \\t]*=[ \\t]*(?:(${TOKEN})|"((?:[^"\\\\]|\\\\.)*)"))?`, 'y')
-
-/** Longer ones are not well formed: reading 60,000 parameters takes milliseconds. */
+/** Of longer ones only the beginning is read. */
 const MAX_LENGTH = 1024
 
-/** Reads a Content-Type; undefined for a text that names no type. */
-export function readMediaType(sent: string): MediaType | undefined {
-  const contentType = sent.slice(0, MAX_LENGTH)
-  const found = TYPE.exec(contentType)
-  if (found === null) return undefined
-  let isUtf8 = true
-  let end = found[0].length
-  PARAMETER.lastIndex = end
-  for (let match = PARAMETER.exec(contentType); match !== null; match = PARAMETER.exec(contentType)) {
-    end = PARAMETER.lastIndex
-    const [, name = '', token, quoted] = match
-    if (name.toLowerCase() !== 'charset') continue
-    const charset = token ?? quoted?.replaceAll(/\\(.)/g, '$1') ?? ''
-    isUtf8 &&= /^utf-?8$/i.test(charset)
+/** Reads a Content-Type; undefined for a text that names no type. Parameters that cannot be read are ignored, as browsers do. */
+export function readMediaType(contentType: string): MediaType | undefined {
+  try {
+    const { essence, params } = new MIMEType(contentType.slice(0, MAX_LENGTH))
+    return { type: essence, isUtf8: /^utf-?8$/i.test(params.get('charset') ?? 'utf-8') }
+  } catch {
+    return undefined
   }
-  const isWellFormed = sent.length <= MAX_LENGTH && contentType.slice(end).trim() === ''
-  return { type: (found[1] ?? '').toLowerCase(), isWellFormed, isUtf8 }
 }
 
 /**

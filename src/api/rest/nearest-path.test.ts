@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { parseTemplate } from '../../transcoding/paths/template-parser.ts'
-import { findNearestLiteralPath, findNearestPath } from './nearest-path.ts'
+import { findNearestPath } from './nearest-path.ts'
 
 const templates = [
   '/payments',
@@ -51,7 +51,7 @@ test.each([
   expect(findNearestPath(path, templates)).toBe(expected)
 })
 
-const others = ['/healthz', '/readyz', '/tests.v1.EchoService/Echo', '/tests.v1.EchoService/Wait']
+const others = ['/healthz', '/readyz', '/tests.v1.EchoService/Echo', '/tests.v1.EchoService/Wait'].map(parseTemplate)
 
 test.each([
   ['/health', '/healthz'],
@@ -60,10 +60,10 @@ test.each([
   ['/tests.v1.EchoService/echo', '/tests.v1.EchoService/Echo'],
   ['/tests.v1.EhcoService/Wait', '/tests.v1.EchoService/Wait'],
   ['/tests.v1.EchoService/Nothing', undefined],
-  ['/tests.v1.EchoService', undefined],
+  ['/tests.v1.EchoService', '/tests.v1.EchoService/Echo'],
   ['/tests.v2.PaymentService/Echo', undefined],
   ['/status', undefined],
   ['/', undefined],
 ])('%s means %s among paths without variables', (path, expected) => {
-  expect(findNearestLiteralPath(path, others)).toBe(expected)
+  expect(findNearestPath(path, others)).toBe(expected)
 })

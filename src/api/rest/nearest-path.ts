@@ -1,11 +1,6 @@
 import { findNearestName } from '../../domain/nearest.ts'
 import type { PathTemplate, Segment } from '../../transcoding/paths/template-parser.ts'
 
-/** Removes double slashes and slashes at the end of a path. */
-function trimSlashes(rawPath: string): string {
-  return `/${segmentsOf(rawPath).join('/')}`
-}
-
 /**
  * Finds the path that the caller most likely meant, for a path without a route: a segment of a template is missing, superfluous or
  * mistyped, or the verb is. The values of variables are kept as they were sent.
@@ -19,7 +14,7 @@ export function findNearestPath(rawPath: string, templates: readonly PathTemplat
     .filter(({ segments }) => segments.every(({ kind }) => kind !== 'any'))
     .flatMap((template) => candidatesBy(template, sent))
     .filter((candidate) => candidate !== undefined)
-  return findNearestName(trimSlashes(rawPath), candidates)
+  return findNearestName(`/${sent.join('/')}`, candidates)
 }
 
 function segmentsOf(rawPath: string): readonly string[] {
@@ -90,19 +85,4 @@ function fill(sent: readonly string[], template: readonly Segment[]): string | u
 /** A value; undefined if it ends with a verb, which the template does not have. */
 function valueIn(given: string): string | undefined {
   return /:|%3a/i.test(given) ? undefined : given
-}
-
-/**
- * Finds the path that the caller most likely meant among paths without variables: one with the same number of segments, each near the sent
- * one.
- *
- * @returns undefined if none is near
- */
-export function findNearestLiteralPath(rawPath: string, paths: Iterable<string>): string | undefined {
-  const sent = segmentsOf(rawPath)
-  const near = [...paths].filter((path) => {
-    const segments = segmentsOf(path)
-    return segments.length === sent.length && segments.every((text, at) => findNearestName(sent[at] ?? '', [text]))
-  })
-  return findNearestName(trimSlashes(rawPath), near)
 }

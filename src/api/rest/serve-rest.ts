@@ -1,6 +1,7 @@
 import type { DescMethod, Message } from '@bufbuild/protobuf'
 import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import type { RouteMatch } from '../../transcoding/paths/router.ts'
+import { parseTemplate } from '../../transcoding/paths/template-parser.ts'
 import { InvalidHttpRuleError, type Route, type Transcoder } from '../../transcoding/transcoder.ts'
 import type { CallableMethod } from '../calls/call-core.ts'
 import { pathOf } from '../calls/served-method.ts'
@@ -19,7 +20,7 @@ import { readMediaType } from '../http/media-type.ts'
 import { decodeContent, findCompression, readBody } from '../http/request-body.ts'
 import { writtenPath } from '../messages/proto-options.ts'
 import { fromTranscodingError } from '../messages/request-errors.ts'
-import { findNearestLiteralPath, findNearestPath } from './nearest-path.ts'
+import { findNearestPath } from './nearest-path.ts'
 import { type RestCall, type RestStreamOptions, serveStream } from './serve-rest-stream.ts'
 
 export interface RestOptions extends RestStreamOptions {
@@ -86,12 +87,10 @@ type MatchedRoute = Extract<RouteMatch<Route>, { readonly kind: 'match' }>
 /** Makes ROUTE_NOT_FOUND, which suggests the nearest path. */
 function createNotFound({ transcoder, otherPaths }: RestOptions) {
   const routePaths = [...new Set(transcoder.routes.map(({ binding, method }) => writtenPath(binding, method)))]
-  const templates = transcoder.routes.map(({ template }) => template)
+  const templates = [...transcoder.routes.map(({ template }) => template), ...otherPaths.map(parseTemplate)]
   return (rawPath: string): WaybillError => {
     const isShort = rawPath.length <= MAX_SUGGESTED_FOR
-    const nearest = isShort
-      ? (findNearestPath(rawPath, templates) ?? findNearestLiteralPath(rawPath, otherPaths))
-      : undefined
+    const nearest = isShort ? findNearestPath(rawPath, templates) : undefined
     const suggestion = nearest === undefined ? `use one of: ${routePaths.join(', ')}` : `did you mean ${nearest}?`
     return waybillError('ROUTE_NOT_FOUND', { path: rawPath, suggestion })
   }
@@ -171,5 +170,5 @@ async function readRestRequest(
 
 function isJson(contentType: string): boolean {
   const media = readMediaType(contentType)
-  return media?.type === 'application/json' && media.isWellFormed && media.isUtf8
+  return media?.type === 'application/json' && media.isUtf8
 }

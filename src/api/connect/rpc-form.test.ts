@@ -1,5 +1,9 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { expect, it } from 'vitest'
-import { readConnectTimeout, readGrpcTimeout } from './read-timeout.ts'
+import { readTimeout } from './rpc-form.ts'
+
+const readGrpcTimeout = (headers: IncomingHttpHeaders) => readTimeout({ protocol: 'grpc' }, headers)
+const readConnectTimeout = (headers: IncomingHttpHeaders) => readTimeout({ protocol: 'connect' }, headers)
 
 it.each([
   [undefined, undefined],
