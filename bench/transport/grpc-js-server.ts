@@ -5,7 +5,7 @@ import { Metadata, type MethodDefinition, Server, ServerCredentials, type Servic
 import { callerKey } from '../../src/api/calls/call.ts'
 import { grpcErrorTrailers } from '../../src/api/calls/error-mapping.ts'
 import type { ServedMethod } from '../../src/api/calls/served-method.ts'
-import { refuseUnknownNumbers } from '../../src/api/messages/unknown-numbers.ts'
+import { checkBinary } from '../../src/api/messages/message-codec.ts'
 import { createValidate } from '../../src/api/messages/validation.ts'
 import { WaybillError, waybillError } from '../../src/errors/waybill-error.ts'
 import { authenticate, logger, services } from './calls.ts'
@@ -38,7 +38,10 @@ function definitionOf({ parent, name, input, output }: DescMethod): MethodDefini
     requestStream: false,
     responseStream: false,
     requestSerialize: (message) => Buffer.from(toBinary(input, message)),
-    requestDeserialize: (bytes) => fromBinary(input, bytes),
+    requestDeserialize(bytes) {
+      checkBinary(input, bytes)
+      return fromBinary(input, bytes)
+    },
     responseSerialize: compileProtobufjsSerializer(output),
     responseDeserialize: (bytes) => fromBinary(output, bytes),
   }
@@ -70,7 +73,6 @@ function handlerOf({ desc, path, scope, handler }: ServedMethod) {
       const account = (call.metadata.get('x-account')[0] as string | undefined) ?? null
       if (scope === 'open') throw new TypeError(path)
       const caller = await authenticate({ apiKey, account, address: () => call.getPeer() }, scope, () => {})
-      refuseUnknownNumbers(desc.input, call.request)
       validate(desc.input, call.request)
       const { keyId } = caller
       const values = createContextValues().set(callerKey, { account: caller.account, keyId })

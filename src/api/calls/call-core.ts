@@ -6,7 +6,6 @@ import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { TranscodingError } from '../../transcoding/errors/transcoding-error.ts'
 import { deprecationHeaders } from '../messages/proto-options.ts'
 import { fromTranscodingError } from '../messages/request-errors.ts'
-import { refuseUnknownNumbers } from '../messages/unknown-numbers.ts'
 import type { Validate } from '../messages/validation.ts'
 import { type Answers, Call, type Ending, type Given, type IncomingCall, type Messages } from './call.ts'
 import { type CallCaps, capCalls, refuseWhenFull, type StreamCaps } from './cap-calls.ts'
@@ -153,20 +152,13 @@ interface ReadTerms {
   readonly watchBody: (call: Call) => () => void
 }
 
-/**
- * Reads the request. Refuses fields and enum numbers that its definition does not know, and then values that break its rules. Each step lists all
- * mistakes that it finds.
- */
+/** Reads the request, and refuses values that break the rules of its definition. Each step lists all mistakes that it finds. */
 function checkRequests(validate: Validate, terms: ReadTerms): Interceptor {
   return ({ desc }, next) => {
     const { input, methodKind } = desc
-    const check = (request: Message) => {
-      refuseUnknownNumbers(input, request)
-      validate(input, request)
-    }
     if (methodKind === 'bidi_streaming' || methodKind === 'client_streaming') {
       return (call) => {
-        call.requests = checkAll(call.incoming.requests ?? none(), input, check)
+        call.requests = checkAll(call.incoming.requests ?? none(), input, validate)
         return next(call)
       }
     }
@@ -176,7 +168,7 @@ function checkRequests(validate: Validate, terms: ReadTerms): Interceptor {
       } catch (error) {
         throw withReason(error, input)
       }
-      check(call.request)
+      validate(input, call.request)
       return next(call)
     }
   }
@@ -197,11 +189,11 @@ async function read(call: Call, { methodKind }: DescMethod, { requestTimeoutMs, 
   }
 }
 
-async function* checkAll(requests: Messages, input: DescMessage, check: (request: Message) => void): Messages {
+async function* checkAll(requests: Messages, input: DescMessage, validate: Validate): Messages {
   // Errors of the handler are not caught here: a generator does not see what its reader throws.
   try {
     for await (const request of requests) {
-      check(request)
+      validate(input, request)
       yield request
     }
   } catch (error) {

@@ -44,7 +44,7 @@ it('counts messages within messages', () => {
 
 it.each([
   ['a number for a text', [0x08, 5], 'name'],
-  ['a text for a number, in a field of a field', [0x12, 3, 0x1a, 1, 0x61], 'field.number'],
+  ['a text for a number, in a field of a field', [0x12, 3, 0x1a, 1, 0x61], 'field[0].number'],
   ['32 bits for a message', [0x15, 0, 0, 0, 0], 'field'],
 ])('refuses %s', (_name, bytes, path) => {
   expect(() => checkBinary(DescriptorProtoSchema, Uint8Array.from(bytes), limits)).toThrow(

@@ -1,5 +1,6 @@
 import {
   create,
+  type DescEnum,
   type DescField,
   type DescMessage,
   type DescMethod,
@@ -9,12 +10,14 @@ import {
   ScalarType,
 } from '@bufbuild/protobuf'
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
+import { type GatheredErrors, gatherErrors } from '../../errors/gather-errors.ts'
 import { WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { compileBodyMapping } from '../../transcoding/body-mapping.ts'
 import { decodeReporting, TranscodingError } from '../../transcoding/errors/transcoding-error.ts'
 import { compileBinarySerializer } from '../../transcoding/messages/binary-serializer.ts'
 import { compileJsonSerializer } from '../../transcoding/messages/json-serializer.ts'
 import { MAX_DEPTH, MAX_VALUES } from '../../transcoding/messages/json-text.ts'
+import { unknownEnumValue, unknownField, usableNames } from './request-errors.ts'
 
 /** The two encodings of a message. */
 export type MessageFormat = 'binary' | 'json'
@@ -33,7 +36,7 @@ export function compileCodec({ input, output }: DescMethod, registry: Registry) 
   return {
     /**
      * Decodes a request. JSON is decoded as strictly as in REST, and both formats have the same limits, so that a mistake has the same reason
-     * whichever way it comes. Unknown fields and enum numbers of binary messages are refused after decoding; see unknown-numbers.ts.
+     * whichever way it comes.
      *
      * @throws TranscodingError, WaybillError
      */
@@ -50,7 +53,7 @@ export function compileCodec({ input, output }: DescMethod, registry: Registry) 
 
 function decodeBinary(desc: DescMessage, bytes: Uint8Array): Message {
   try {
-    checkBinary(desc, bytes, { maxValues: MAX_VALUES, maxDepth: MAX_DEPTH })
+    checkBinary(desc, bytes)
     return fromBinary(desc, bytes)
   } catch (cause) {
     if (cause instanceof WaybillError || cause instanceof TranscodingError) throw cause
@@ -70,60 +73,96 @@ interface BinaryLimits {
   readonly maxDepth: number
 }
 
+const DEFAULT_LIMITS: BinaryLimits = { maxValues: MAX_VALUES, maxDepth: MAX_DEPTH }
+
 /**
  * Checks a binary message before protobuf-es decodes it, without making any object: two bytes can encode a message that takes microseconds
- * and hundreds of bytes to make. protobuf-es ignores wire types, so it would read a number in the place of a text as the text's length.
+ * and hundreds of bytes to make. protobuf-es ignores wire types, so it would read a number in the place of a text as the text's length, and it
+ * keeps unknown fields and enum numbers silently, so a filter that is not understood would be ignored.
  *
- * @throws WaybillError BODY_TOO_COMPLEX
+ * @throws WaybillError BODY_TOO_COMPLEX, UNKNOWN_FIELD, UNKNOWN_ENUM_VALUE
  * @throws TranscodingError INVALID_VALUE for a wire type that is not the field's, as for a JSON value of another type
  * @throws Error of the reader for bytes that are cut off or not in protobuf's format
  */
-export function checkBinary(desc: DescMessage, bytes: Uint8Array, limits: BinaryLimits): void {
-  const scan: Scan = { reader: new BinaryReader(bytes), limits, values: 0, path: [] }
+export function checkBinary(desc: DescMessage, bytes: Uint8Array, limits: BinaryLimits = DEFAULT_LIMITS): void {
+  const scan: Scan = { reader: new BinaryReader(bytes), limits, values: 0, path: [], errors: gatherErrors() }
   checkMessage(desc, scan, bytes.length)
+  scan.errors.raise()
 }
 
 interface Scan {
   readonly reader: BinaryReader
   readonly limits: BinaryLimits
   values: number
-  /** The fields that hold the message at hand. */
-  readonly path: DescField[]
+  /** The fields that hold the message at hand, by JSON names: `items[2]`. */
+  readonly path: string[]
+  readonly errors: GatheredErrors
 }
 
 function checkMessage(desc: DescMessage, scan: Scan, end: number): void {
-  const { reader, limits, path } = scan
+  const { reader, limits, path, errors } = scan
   if (path.length >= limits.maxDepth) throw waybillError('BODY_TOO_COMPLEX', { limit: `${limits.maxDepth} levels` })
   const byNumber = fieldsOf(desc)
+  /** How many items a list of messages or enums has had so far, or that a field is unknown. */
+  const seen = new Map<number, number>()
   while (reader.pos < end) {
     const [number, wireType] = reader.tag()
     countValues(scan, 1)
     const known = byNumber.get(number)
-    if (known === undefined) reader.skip(wireType, number)
-    else checkField(known, wireType, scan, end)
+    if (known !== undefined) {
+      checkField(known, wireType, scan, { end, seen })
+      continue
+    }
+    reader.skip(wireType, number)
+    if (seen.has(number)) continue
+    seen.set(number, 1)
+    errors.note(unknownField([...path, number].join('.'), `number ${number} of ${desc.typeName}`))
   }
   if (reader.pos > end) throw new RangeError('a field extends beyond its message')
 }
 
-function checkField({ field, wireType, isPackable }: KnownField, sent: WireType, scan: Scan, end: number): void {
+interface Owner {
+  readonly end: number
+  readonly seen: Map<number, number>
+}
+
+function checkField({ field, wireType, isPackable }: KnownField, sent: WireType, scan: Scan, owner: Owner): void {
   const { reader, path } = scan
   if (sent !== wireType && !(isPackable && sent === WireType.LengthDelimited)) throw wrongWireType(field, sent, path)
   if (sent !== WireType.LengthDelimited) {
-    reader.skip(sent, field.number)
+    if (field.enum === undefined) reader.skip(sent, field.number)
+    else checkEnum(field, field.enum, scan, owner)
     return
   }
   const length = reader.uint32()
-  const fieldEnd = reader.pos + length
-  if (fieldEnd > end) throw new RangeError('a field extends beyond its message')
-  const { message } = field
-  if (message !== undefined) {
-    path.push(field)
-    checkMessage(message, scan, fieldEnd)
+  const end = reader.pos + length
+  if (end > owner.end) throw new RangeError('a field extends beyond its message')
+  if (field.message !== undefined) {
+    path.push(placeOf(field, owner))
+    checkMessage(field.message, scan, end)
     path.pop()
+  } else if (isPackable) {
+    // Each item has at least a byte.
+    countValues(scan, length)
+    while (field.enum !== undefined && reader.pos < end) checkEnum(field, field.enum, scan, owner)
   }
-  // Each item has at least a byte.
-  else if (isPackable) countValues(scan, length)
-  reader.pos = fieldEnd
+  reader.pos = end
+}
+
+function checkEnum(field: DescField, desc: DescEnum, { reader, path, errors }: Scan, owner: Owner): void {
+  const number = reader.int32()
+  const place = placeOf(field, owner)
+  if (desc.value[number] !== undefined) return
+  const names = { field: [...path, place].join('.'), value: String(number), known: usableNames(desc) }
+  errors.note(unknownEnumValue(names))
+}
+
+/** The name of a field, for a list with the place of its next item. */
+function placeOf({ fieldKind, jsonName, number }: DescField, { seen }: Owner): string {
+  if (fieldKind !== 'list') return jsonName
+  const at = seen.get(number) ?? 0
+  seen.set(number, at + 1)
+  return `${jsonName}[${at}]`
 }
 
 function countValues(scan: Scan, count: number): void {
@@ -132,8 +171,8 @@ function countValues(scan: Scan, count: number): void {
   if (scan.values > maxValues) throw waybillError('BODY_TOO_COMPLEX', { limit: `${maxValues} fields and values` })
 }
 
-function wrongWireType({ jsonName }: DescField, sent: WireType, path: readonly DescField[]): Error {
-  const field = [...path.map((each) => each.jsonName), jsonName].join('.')
+function wrongWireType({ jsonName }: DescField, sent: WireType, path: readonly string[]): Error {
+  const field = [...path, jsonName].join('.')
   const value = `a value of wire type ${sent}`
   return new TranscodingError('INVALID_VALUE', `"${field}": ${value} is not of the field's type`, { field, value })
 }
@@ -157,6 +196,7 @@ function fieldsOf(desc: DescMessage): ReadonlyMap<number, KnownField> {
 }
 
 function describe(field: DescField): KnownField {
+  if (field.fieldKind === 'map' && field.mapKind !== 'scalar') throw new TypeError(`${String(field)} cannot be checked`)
   const wireType = wireTypeOf(field)
   const isPackable = field.fieldKind === 'list' && field.message === undefined && wireType !== WireType.LengthDelimited
   return { field, wireType, isPackable }
