@@ -82,20 +82,18 @@ export async function readEachInOrder<T, R>(
 
 /** Reads a value once, for several readers that need it. A failure is the same error each time. */
 export function readOnce<T>(read: () => T): () => T {
-  let outcome: { readonly value: T } | { readonly error: unknown } | undefined
-  return () => {
-    outcome ??= attempt(read)
-    if ('error' in outcome) throw outcome.error
-    return outcome.value
+  let outcome = (): T => {
+    try {
+      const value = read()
+      outcome = () => value
+    } catch (error) {
+      outcome = () => {
+        throw error
+      }
+    }
+    return outcome()
   }
-}
-
-function attempt<T>(read: () => T): { readonly value: T } | { readonly error: unknown } {
-  try {
-    return { value: read() }
-  } catch (error) {
-    return { error }
-  }
+  return () => outcome()
 }
 
 /**

@@ -36,15 +36,11 @@ export function writeToFit<T>(error: WaybillError, write: (texts: ErrorTexts) =>
     written = write(countingRest(error, texts))
     if (fits(written)) return written
   }
-  const listing = (count: number) =>
-    write(countingRest(error, { ...texts, violations: texts.violations.slice(0, count) }))
-  let [most, tooMany] = [1, texts.violations.length]
-  while (tooMany - most > 1) {
-    const middle = (most + tooMany) >> 1
-    if (fits(listing(middle))) most = middle
-    else tooMany = middle
+  for (let count = texts.violations.length - 1; count > 0; count--) {
+    written = write(countingRest(error, { ...texts, violations: texts.violations.slice(0, count) }))
+    if (fits(written)) break
   }
-  return listing(most)
+  return written
 }
 
 function explainAgain({ reason }: WaybillError, metadata: Readonly<Record<string, string>>): string {

@@ -1,6 +1,6 @@
 import { USUAL_SHARE } from '../../domain/account.ts'
 import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
-import { type Call, callerOf, holderOf, isStream, whenComplete } from './call.ts'
+import { accountOf, type Call, callerOf, holderOf, isStream, whenComplete } from './call.ts'
 import type { Answer, Interceptor, Next, ServedMethod } from './served-method.ts'
 import { createCounts, type Holder, type Places, placesOf } from './shares.ts'
 
@@ -55,9 +55,12 @@ type GiveBack = () => void
  */
 export function capCalls(caps: CallCaps & StreamCaps, places: Places): Interceptor {
   const takeStream = capStreams(caps)
-  const takeKeylessStream = capKeylessStreams(caps)
+  const takeKeylessStream = takeAll(
+    capByAddress(placesOf(caps.maxKeylessStreams, USUAL_SHARE)),
+    createPools(caps.maxKeylessStreams, overloaded),
+  )
   const takeHealthWatch = capByAddress(placesOf(caps.maxOpenStreams, USUAL_SHARE))
-  const chooseTake = (method: ServedMethod): ((call: Call) => GiveBack) | undefined => {
+  const chooseTake = (method: ServedMethod): Take | undefined => {
     const isUnary = method.desc.methodKind === 'unary'
     if (isHealth(method)) return isUnary ? undefined : takeHealthWatch
     if (isUnary) return (call) => takePlace(places, holderOf(call))
@@ -99,48 +102,37 @@ function tooManyStreams(holder: 'key' | 'account' | 'address', limit: number): (
   return () => waybillError('TOO_MANY_STREAMS', { holder, limit })
 }
 
+type Take = (call: Call) => GiveBack
+
 function capStreams({ maxOpenStreams, maxStreamsPerKey, maxStreamsPerAccount, maxPageStreams }: CallCaps & StreamCaps) {
   const tooManyOfPages = () => waybillError('TOO_MANY_PAGE_STREAMS', {})
-  const takeAny = createPools(maxOpenStreams, overloaded)
-  const takeOfKey = createPools(maxStreamsPerKey, tooManyStreams('key', maxStreamsPerKey))
-  const takeOfAccount = createPools(maxStreamsPerAccount, tooManyStreams('account', maxStreamsPerAccount))
-  const takeOfPages = createPools(maxPageStreams, tooManyOfPages)
-  const takeOfPageAddress = createPools(MAX_STREAMS_PER_PAGE_ADDRESS, tooManyOfPages)
-  return (call: Call): GiveBack => {
-    const { keyId, account, page } = callerOf(call)
-    return page === undefined
-      ? takeAll(
-          () => takeAny('all'),
-          () => takeOfKey(keyId),
-          () => takeOfAccount(account.id),
-        )
-      : takeAll(
-          () => takeAny('all'),
-          () => takeOfPageAddress(page.address),
-          () => takeOfPages('all'),
-        )
-  }
+  const any = createPools(maxOpenStreams, overloaded)
+  const takeOfSecret = takeAll(
+    any,
+    createPools(maxStreamsPerKey, tooManyStreams('key', maxStreamsPerKey), (call) => callerOf(call).keyId),
+    createPools(maxStreamsPerAccount, tooManyStreams('account', maxStreamsPerAccount), (call) => accountOf(call).id),
+  )
+  const takeOfPage = takeAll(
+    any,
+    createPools(MAX_STREAMS_PER_PAGE_ADDRESS, tooManyOfPages, (call) => callerOf(call).page?.address),
+    createPools(maxPageStreams, tooManyOfPages),
+  )
+  return (call: Call): GiveBack => (callerOf(call).page === undefined ? takeOfSecret : takeOfPage)(call)
 }
 
-function capKeylessStreams({ maxKeylessStreams }: CallCaps) {
-  const takeAny = createPools(maxKeylessStreams, overloaded)
-  const takeOfAddress = capByAddress(placesOf(maxKeylessStreams, USUAL_SHARE))
-  return (call: Call): GiveBack =>
-    takeAll(
-      () => takeOfAddress(call),
-      () => takeAny('all'),
-    )
+function capByAddress(limit: number): Take {
+  return createPools(limit, tooManyStreams('address', limit), ({ incoming }) => incoming.clientAddress())
 }
 
-function capByAddress(limit: number) {
-  const take = createPools(limit, tooManyStreams('address', limit))
-  return ({ incoming }: Call): GiveBack => take(incoming.clientAddress())
-}
-
-/** Pools of one size, one for each holder. @returns takes one; throws what `refuse` makes when the pool is empty */
-function createPools(size: number, refuse: () => WaybillError): (holder: string | number) => GiveBack {
-  const taken = createCounts<string | number>()
-  return (holder) => {
+/**
+ * Pools of one size, one for each holder; by default one for all.
+ *
+ * @returns takes from one; throws what `refuse` makes when the pool is empty
+ */
+function createPools(size: number, refuse: () => WaybillError, holderOf: (call: Call) => unknown = () => 'all'): Take {
+  const taken = createCounts<unknown>()
+  return (call) => {
+    const holder = holderOf(call)
     if (taken.of(holder) >= size) throw refuse()
     taken.add(holder, 1)
     return () => taken.add(holder, -1)
@@ -148,11 +140,13 @@ function createPools(size: number, refuse: () => WaybillError): (holder: string 
 }
 
 /** Takes from several pools, or from none if one is empty. */
-function takeAll(...takes: readonly (() => GiveBack)[]): GiveBack {
-  using taken = new DisposableStack()
-  for (const take of takes) taken.defer(take())
-  const kept = taken.move()
-  return () => kept.dispose()
+function takeAll(...takes: readonly Take[]): Take {
+  return (call) => {
+    using taken = new DisposableStack()
+    for (const take of takes) taken.defer(take(call))
+    const kept = taken.move()
+    return () => kept.dispose()
+  }
 }
 
 /** Runs the call and calls `giveBack` once: when the call has failed, or its answer is complete or abandoned. */

@@ -11,20 +11,30 @@ export interface Allowance {
 
 /** Makes what counts against an allowance. @param nowMs - a monotonic clock */
 export function createAllowance({ burst, perSecond }: Allowance, nowMs: () => number) {
-  let left = burst
+  let units = burst
   let countedAtMs = nowMs()
+  const left = (): number => {
+    const now = nowMs()
+    units = Math.min(burst, units + ((now - countedAtMs) / 1000) * perSecond)
+    countedAtMs = now
+    return units
+  }
   return {
+    /** Below zero for a debt. */
+    left,
+    isWhole: () => left() === burst,
     /** Counts one. @returns whether it was allowed */
     take(): boolean {
-      const now = nowMs()
-      left = Math.min(burst, left + ((now - countedAtMs) / 1000) * perSecond)
-      countedAtMs = now
-      if (left < 1) return false
-      left -= 1
+      if (left() < 1) return false
+      units -= 1
       return true
     },
+    /** Charges more than is left, too. @param least - to which a debt may grow */
+    charge(count: number, least: number): void {
+      units = Math.max(least, left() - count)
+    },
     giveBack(): void {
-      left = Math.min(burst, left + 1)
+      units = Math.min(burst, left() + 1)
     },
   }
 }
@@ -89,9 +99,8 @@ export function costOfRefusal({ reason }: WaybillError, isKeyless: boolean): num
 export type AbuseCounter = ReturnType<typeof createAbuseCounter>
 
 interface Account {
-  probation: number
-  bar: number
-  countedAtMs: number
+  readonly probation: ReturnType<typeof createAllowance>
+  readonly bar: ReturnType<typeof createAllowance>
   offendedAtMs: number
 }
 
@@ -122,13 +131,7 @@ export function createAbuseCounter(options: {
     if (accounts.size === 0) return undefined
     const address = readAddress(peer, {})
     const account = accounts.get(address)
-    if (account === undefined) return undefined
-    const now = nowMs()
-    const seconds = (now - account.countedAtMs) / 1000
-    account.probation = Math.min(limits.probation.burst, account.probation + seconds * limits.probation.perSecond)
-    account.bar = Math.min(limits.bar.burst, account.bar + seconds * limits.bar.perSecond)
-    account.countedAtMs = now
-    if (account.probation < limits.probation.burst || account.bar < limits.bar.burst) return account
+    if (account?.probation.isWhole() !== true || !account.bar.isWhole()) return account
     accounts.delete(address)
     return undefined
   }
@@ -157,26 +160,24 @@ export function createAbuseCounter(options: {
   return {
     charge(peer: string, units: number): void {
       if (units === 0 || peer === '' || options.isManyClients(peer)) return
-      const now = nowMs()
-      const { probation, bar } = limits
-      const fresh = { probation: probation.burst, bar: bar.burst, countedAtMs: now, offendedAtMs: now }
-      const account = find(peer) ?? fresh
+      const probation = createAllowance(limits.probation, nowMs)
+      const account = find(peer) ?? { probation, bar: createAllowance(limits.bar, nowMs), offendedAtMs: 0 }
       const limit = barAt()
-      const wasBarred = account.bar < limit
-      account.probation = Math.max(-limits.probation.burst, account.probation - units)
-      account.bar = Math.max(limit - limits.bar.burst, account.bar - units)
+      const wasBarred = account.bar.left() < limit
+      account.probation.charge(units, -limits.probation.burst)
+      account.bar.charge(units, limit - limits.bar.burst)
       remember(peer, account)
-      if (account.bar < limit && !wasBarred && !isThisMachine(peer)) options.onBarred(readAddress(peer, {}))
+      const isBarred = account.bar.left() < limit
+      if (isBarred && !wasBarred && !isThisMachine(peer)) options.onBarred(readAddress(peer, {}))
     },
     /** A call was answered, which makes up for one cancelled call. */
     makeUp(peer: string): void {
       const account = find(peer)
-      if (account === undefined) return
-      account.probation = Math.min(limits.probation.burst, account.probation + 1)
-      account.bar = Math.min(limits.bar.burst, account.bar + 1)
+      account?.probation.giveBack()
+      account?.bar.giveBack()
     },
-    isOnProbation: (peer: string) => (find(peer)?.probation ?? 0) < 0,
-    isBarred: (peer: string) => (find(peer)?.bar ?? limits.bar.burst) < barAt() && !isThisMachine(peer),
+    isOnProbation: (peer: string) => (find(peer)?.probation.left() ?? 0) < 0,
+    isBarred: (peer: string) => (find(peer)?.bar.left() ?? limits.bar.burst) < barAt() && !isThisMachine(peer),
   }
 }
 

@@ -7,7 +7,7 @@ import { http1Exchange, MAX_HEADER_BYTES, MAX_HEADERS } from '../http/exchange.t
 import { costOfRefusal } from './abuse.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
 import type { HeldConnection } from './connection-shares.ts'
-import { LINGER_MS, refuseHttp1, type ServerTerms } from './refuse-connection.ts'
+import { destroyAfter, readRest, refuseHttp1, type ServerTerms } from './refuse-connection.ts'
 
 /** Serves HTTP/1.1 on the connections that are handed to it with `emit('connection', socket)`. */
 export function createHttp1(terms: ServerTerms): Server {
@@ -109,9 +109,7 @@ function faultOfHost({ httpVersion, rawHeaders }: IncomingMessage): string | und
 /** Ends the connection if a complete answer is not read in time: it would hold its memory. The kernel has taken most answers by now. */
 function boundTaking(response: ServerResponse, socket: Duplex, timeoutMs: number): void {
   const isTaken = response.writableEnded && response.writableLength === 0
-  if (isTaken || response.destroyed) return
-  const timer = setTimeout(() => socket.destroy(), timeoutMs)
-  response.once('close', () => clearTimeout(timer))
+  if (!isTaken && !response.destroyed) destroyAfter(timeoutMs, socket, response)
 }
 
 /** How many bytes of a body are read after the answer. */
@@ -119,14 +117,7 @@ const MAX_REST_BYTES = 1024 * 1024
 
 /** Reads the rest of a body after the answer, up to a limit: closing at once would reset the connection and lose the answer. */
 function boundRest(request: IncomingMessage): void {
-  if (request.complete || request.destroyed) return
-  const timer = setTimeout(() => request.socket.destroy(), LINGER_MS)
-  let bytes = 0
-  request.on('data', (chunk: Buffer) => {
-    bytes += chunk.length
-    if (bytes > MAX_REST_BYTES) request.socket.destroy()
-  })
-  for (const end of ['end', 'close']) request.once(end, () => clearTimeout(timer))
+  if (!request.complete && !request.destroyed) readRest(request, request.socket, MAX_REST_BYTES)
 }
 
 interface ClientError extends Error {

@@ -14,7 +14,7 @@ import { http2Exchange, MAX_HEADER_BYTES } from '../http/exchange.ts'
 import { createAllowance, offences } from './abuse.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
 import type { HeldConnection } from './connection-shares.ts'
-import { GOAWAY_NOTICE, LINGER_MS, type ServerTerms } from './refuse-connection.ts'
+import { destroyAfter, GOAWAY_NOTICE, LINGER_MS, type ServerTerms } from './refuse-connection.ts'
 
 /** Serves HTTP/2 on the connections that are handed to it with `emit('connection', socket)`. */
 export function createHttp2(terms: ServerTerms): Http2Server {
@@ -263,8 +263,7 @@ function endOnOverrun(socket: Socket, graceMs: number, onOverrun: () => void): v
 function closeDrained(session: ServerHttp2Session, socket: Socket): void {
   session.close()
   // The client might keep its side open for ever.
-  const timer = setTimeout(() => socket.destroy(), LINGER_MS)
-  socket.once('close', () => clearTimeout(timer))
+  destroyAfter(LINGER_MS, socket)
 }
 
 /** A proxy may cancel so many times as many calls as a client, since it does so for its clients. */

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { STATUS_CODES } from 'node:http'
-import type { Duplex } from 'node:stream'
+import type { Duplex, Readable, Stream } from 'node:stream'
 import type { Logger } from '../../domain/logger.ts'
 import type { WaybillError } from '../../errors/waybill-error.ts'
 import type { Ending } from '../calls/call.ts'
@@ -81,14 +81,25 @@ export const GOAWAY_NOTICE = frame(FRAME_GOAWAY, Buffer.from([0x7f, 0xff, 0xff, 
 function endAndLinger(socket: Duplex, last: string | Buffer): void {
   socket.on('error', () => {})
   socket.end(last)
-  let bytes = 0
   // Keeps the bytes from the parser, which would fail again at every chunk.
-  socket.removeAllListeners('data').on('data', (chunk: Buffer) => {
+  socket.removeAllListeners('data')
+  readRest(socket, socket, LINGER_BYTES)
+}
+
+/** Reads and drops what still comes, up to a limit of time and of bytes. */
+export function readRest(source: Readable, socket: Duplex, maxBytes: number): void {
+  let bytes = 0
+  source.on('data', (chunk: Buffer) => {
     bytes += chunk.length
-    if (bytes > LINGER_BYTES) socket.destroy()
+    if (bytes > maxBytes) socket.destroy()
   })
-  const timer = setTimeout(() => socket.destroy(), LINGER_MS)
-  socket.once('close', () => clearTimeout(timer))
+  destroyAfter(LINGER_MS, socket, source)
+}
+
+/** Destroys a connection after some time, unless it or what it is about is closed before. */
+export function destroyAfter(timeoutMs: number, socket: Duplex, about: Stream = socket): void {
+  const timer = setTimeout(() => socket.destroy(), timeoutMs)
+  about.once('close', () => clearTimeout(timer))
 }
 
 function frame(type: number, payload: Buffer): Buffer {
