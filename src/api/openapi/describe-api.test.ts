@@ -27,7 +27,9 @@ describe('the description of payments.v1', () => {
 
   it('refers only to parts that it has, and has no parts to which nothing refers', () => {
     for (const document of Object.values(documents)) {
-      const targets = [...JSON.stringify(document).matchAll(/"\$ref":"#\/components\/(\w+\/[\w-]+)"/g)].map(([, to]) => to)
+      const targets = [...JSON.stringify(document).matchAll(/"\$ref":"#\/components\/(\w+\/[\w-]+)"/g)].map(
+        ([, to]) => to,
+      )
       const { securitySchemes: _, ...components } = document.components
       const parts = Object.entries(components).flatMap(([kind, all]) =>
         Object.keys(all).map((name) => `${kind}/${name}`),
