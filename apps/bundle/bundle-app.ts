@@ -10,7 +10,22 @@ const titles: Readonly<Record<AppName, string>> = { console: 'Waybill', pay: 'Pa
 
 /** Bundles an app: its page, scripts, styles, and the licences of the packages in them. */
 export async function bundleApp(name: AppName): Promise<readonly BuiltFile[]> {
-  const entries = [`apps/${name}/${name}.tsx`, `apps/${name}/${name}.css`] as const
+  const entry = `apps/${name}/${name}`
+  const { files, licences, script, style, preload } = await bundleAssets(name, entry, 'tsx')
+  const outlineStyle = OUTLINE + (name === 'console' ? CONSOLE_OUTLINE : '')
+  const page = pageOf({ title: titles[name], script, style, preload, licences, body: outlines[name], outlineStyle })
+  return [{ path: `${name}.html`, body: page }, ...files]
+}
+
+/**
+ * Bundles a script and the styles beside it.
+ *
+ * @param name - the folder in which they are served
+ * @param entry - their path from the project's root, without its ending
+ * @returns their files, and the paths at which they are served
+ */
+export async function bundleAssets(name: string, entry: string, type: 'tsx' | 'js') {
+  const entries = [`${entry}.${type}`, `${entry}.css`] as const
   const { outputFiles, metafile } = await build({
     absWorkingDir: root,
     entryPoints: [...entries],
@@ -33,24 +48,20 @@ export async function bundleApp(name: AppName): Promise<readonly BuiltFile[]> {
   const folder = `${name}/assets`
   const notices = await noticesOf(metafile)
   const licences = { path: `${folder}/licenses-${digestOf(notices)}.txt`, body: notices }
-  const outputOf = (entry: string) =>
-    Object.entries(metafile.outputs).find(([, { entryPoint }]) => entryPoint === entry)?.[0] ?? ''
-  const script = outputOf(entries[0])
+  const outputOf = (path: string) =>
+    Object.entries(metafile.outputs).find(([, { entryPoint }]) => entryPoint === path)?.[0] ?? ''
   const urlOf = (path: string) => `/${folder}/${basename(path)}`
-  const page = pageOf({
-    title: titles[name],
+  const script = outputOf(entries[0])
+  return {
+    files: [
+      licences,
+      ...outputFiles.map(({ path, contents }) => ({ path: `${folder}/${basename(path)}`, body: contents })),
+    ],
+    licences: `/${licences.path}`,
     script: urlOf(script),
     style: urlOf(outputOf(entries[1])),
     preload: importsOf(script, metafile.outputs).map(urlOf),
-    licences: `/${licences.path}`,
-    body: outlines[name],
-    outlineStyle: OUTLINE + (name === 'console' ? CONSOLE_OUTLINE : ''),
-  })
-  return [
-    { path: `${name}.html`, body: page },
-    licences,
-    ...outputFiles.map(({ path, contents }) => ({ path: `${folder}/${basename(path)}`, body: contents })),
-  ]
+  }
 }
 
 /** Scripts that the first one imports statically, so that a browser loads all at once. */
@@ -64,7 +75,7 @@ function importsOf(path: string, outputs: Metafile['outputs'], seen = new Set<st
 }
 
 /** The licence texts of the packages that are in a bundle, as they ask to be kept beside it. */
-export async function noticesOf({ inputs }: Metafile): Promise<string> {
+async function noticesOf({ inputs }: Metafile): Promise<string> {
   const folders = Object.keys(inputs).flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? [])
   const notices = [...new Set(folders)].toSorted().map(async (folder) => {
     const { name, version, license } = JSON.parse(await readFile(join(root, folder, 'package.json'), 'utf8')) as Record<

@@ -46,7 +46,7 @@ function Frame() {
   const location = useLocation()
   return (
     <div className="frame">
-      <a className="skip" href="#main">
+      <a className="unseen" href="#main">
         {consoleTexts.skip}
       </a>
       <Navigation path={location.path} />
@@ -89,7 +89,7 @@ function Navigation({ path }: { path: string }) {
     if (here) menu.current?.scrollTo({ left: here.offsetLeft - here.offsetWidth / 2 })
   }, [path])
   return (
-    <header className="top row gap-wide">
+    <header className="top row apart gap-wide">
       <Link to="/payments" className="brand">
         Waybill
       </Link>

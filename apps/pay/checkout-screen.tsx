@@ -48,7 +48,7 @@ export function Checkout({ paymentReference, checkout }: CheckoutProps) {
   return (
     <main class="pay stack gap-5">
       <Head {...{ request, state, shop, options }} />
-      <p class="away small" role="status">
+      <p class="away warning small" role="status">
         {lag === 'AWAY' && payTexts.away}
       </p>
       <Steps {...{ request, state, checkout, shop, options }} />
@@ -61,7 +61,7 @@ function Waiting({ lag }: { lag: WatchedRequest['lag'] }) {
   return (
     <main aria-busy="true">
       <h1 class="unseen">{payTexts.states.OPEN}</h1>
-      <p class={lag === undefined ? 'unseen' : 'away small'} role="status">
+      <p class={lag === undefined ? 'unseen' : 'away warning small'} role="status">
         {lag === undefined ? payTexts.waiting : lag === 'BUSY' ? payTexts.busy : payTexts.away}
       </p>
       {['', 'sum', '', 'high', 'high', 'high'].map((size, place) => (
@@ -72,9 +72,6 @@ function Waiting({ lag }: { lag: WatchedRequest['lag'] }) {
 }
 
 const amountText = ({ amount, invoiceCurrency }: PaymentRequest) => formatMoney(amount, invoiceCurrency)
-
-/** Characters of an amount that no longer fit a narrow page in large type. */
-const LONG = 14
 
 const titleOf = (request: PaymentRequest) =>
   isPayable(stateOf(request))
@@ -95,7 +92,7 @@ function Head({ request, state, shop, options }: HeadProps) {
   const shown = isPart ? outstandingAmount : amount
   const worth = options?.amount === shown ? worthOf(request, options.options) : ''
   return (
-    <header class="request">
+    <header class="request stack gap-1">
       {(shop.name !== undefined || shop.logo !== undefined) && (
         <p class="shop row gap-2">
           {shop.logo !== undefined && <img src={shop.logo} alt="" height={32} />}
@@ -104,7 +101,7 @@ function Head({ request, state, shop, options }: HeadProps) {
       )}
       {request.title !== undefined && <p class="title">{request.title}</p>}
       {isPayable(state) && <p class="quiet small">{payTexts.states[state]}</p>}
-      <h1 class={amountText(request).length > LONG ? 'sum long' : 'sum'}>
+      <h1 class="sum">
         <Money value={shown} currency={invoiceCurrency} />
       </h1>
       {/* Its place is kept: what comes later moves what somebody is about to press. */}

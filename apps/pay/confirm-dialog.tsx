@@ -46,7 +46,7 @@ export function ConfirmDialog({ asked: { wallet, calls, answer }, does }: Confir
       <h2 id="confirm-title">The wallet “{wallet}” asks: sign this?</h2>
       {does !== undefined && <p class="does">{does}</p>}
       {calls.map(({ to, value = '0x0', data = '0x' }, index) => (
-        <dl key={index} class="call small">
+        <dl key={index} class="facts small">
           <dt>To</dt>
           <dd class="mono">{to}</dd>
           <dt>Coins</dt>
@@ -55,7 +55,7 @@ export function ConfirmDialog({ asked: { wallet, calls, answer }, does }: Confir
           <dd class="mono">{data.length > 66 ? `${data.slice(0, 66)}…` : data}</dd>
         </dl>
       ))}
-      <div class="row dialog-actions">
+      <div class="row apart">
         <Button text="Decline" onClick={() => answer(false)} />
         <Button text="Confirm" kind="main" onClick={() => answer(true)} />
       </div>

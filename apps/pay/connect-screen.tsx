@@ -92,7 +92,7 @@ export function ConnectScreen({ sender, confirm, paymentUri, onConnected }: Conn
           <button type="button" class="button wallet" onClick={() => void connect(wallet)}>
             {wallet.icon !== undefined && <img src={wallet.icon} alt="" width={28} height={28} />}
             <span class="wallet-name">
-              {wallet.name}
+              <strong>{wallet.name}</strong>
               {wallet.says !== undefined && <span class="quiet small">{wallet.says}</span>}
             </span>
           </button>

@@ -55,7 +55,7 @@ export function OptionsList({ found, network }: { found: Options | undefined; ne
         {shown.map((route) => {
           const { id, pays, worth, where, costs } = sayRoute(route, network)
           return (
-            <li key={id} class="option small">
+            <li key={id} class="card option row apart small">
               <span>
                 <strong class="number">{pays}</strong> <span class="quiet">{where}</span>
               </span>

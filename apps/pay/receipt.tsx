@@ -73,9 +73,9 @@ export function ReceiptView({ receipt, request }: { receipt: Receipt; request: P
   const { hash, explorer, amount, token, chain, wallet, sentAt } = receipt
   const at = new Date(sentAt)
   return (
-    <section class="receipt stack gap-2" aria-label={texts.title}>
+    <section class="stack gap-2" aria-label={texts.title}>
       <h3>{texts.title}</h3>
-      <dl class="pairs small">
+      <dl class="facts small">
         {amount !== undefined && token !== undefined && (
           <>
             <dt>{texts.amount}</dt>

@@ -99,7 +99,7 @@ function RouteChoice({ said, chosen, onChange }: ChoiceProps) {
     <fieldset class="routes stack gap-2">
       <legend class="unseen">{payTexts.routes.title}</legend>
       {shown.map((route) => (
-        <label key={route.id} class="route">
+        <label key={route.id} class="card route">
           <input
             type="radio"
             name="route"
@@ -118,7 +118,7 @@ function RouteChoice({ said, chosen, onChange }: ChoiceProps) {
 function RouteLines({ pays, exactly, worth, where, costs, tags, confirmations, warnings }: SaidRoute) {
   return (
     <span class="route-main grow">
-      <span class="route-title row gap-1">
+      <span class="row apart gap-1">
         <span>
           <strong class="number" title={exactly}>
             {pays}

@@ -13,7 +13,7 @@ export function Screen({ title, tone, children }: { title: string; tone?: string
     else heading.current?.focus()
   }, [title])
   return (
-    <section class={`screen stack gap-3 ${tone ?? ''}`}>
+    <section class={`screen card tinted stack gap-3 ${tone ?? ''}`}>
       <h2 ref={heading} tabIndex={-1}>
         {title}
       </h2>

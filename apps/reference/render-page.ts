@@ -1,5 +1,5 @@
 import { posix } from 'node:path'
-import { Marked } from 'marked'
+import { Marked, type Token } from 'marked'
 import { type MarkdownDocument, SECTIONS } from './read-documents.ts'
 
 export interface PageFrame {
@@ -8,77 +8,87 @@ export interface PageFrame {
   /** Paths of the assets. */
   readonly style: string
   readonly script: string
-  /** The search of the pages, and what it searches. */
-  readonly search: string
+  /** What the search of the pages searches. */
   readonly sections: string
-  /** The licences of packages in the search. */
+  /** The licences of packages in the script. */
   readonly licences: string
   readonly release: string
 }
 
 /** A whole page. It has no inline script or style, and nothing from another host. */
 export function renderPage(frame: PageFrame, page: MarkdownDocument): string {
-  const isApi = page.section === 'API'
-  const { body, headings } = renderDocument(page, frame.pages)
-  const shown = isApi ? [] : headings.filter(({ depth }) => depth === 2)
-  return html`<!doctype html>
+  const { body, parts } = renderDocument(page, frame.pages)
+  const summary = page.summary === '' ? '' : `\n<meta name="description" content="${escapeHtml(page.summary)}">`
+  return `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>${page.title} · Waybill</title>
-${page.summary !== '' && html`<meta name="description" content="${page.summary}">`}
+<title>${escapeHtml(page.title)} · Waybill</title>${summary}
 <link rel="stylesheet" href="${frame.style}">
 <link rel="icon" href="data:,">
 <link rel="license" href="${frame.licences}">
 <link rel="service-desc" type="application/json" href="/openapi.json">
 <link rel="alternate" type="text/markdown" href="${page.source}">
-${page.url === '/docs/changelog' && html`<link rel="alternate" type="application/atom+xml" href="/docs/changelog.atom">`}
-<script src="${frame.script}" data-search="${frame.search}" data-sections="${frame.sections}" defer></script>
+<script src="${frame.script}" type="module"></script>
 </head>
 <body>
-<a class="skip" href="#content">Skip to the content</a>
-<header class="top">
+<a class="unseen" href="#content">Skip to the content</a>
+<header class="top row gap-3">
 <a class="brand" href="/docs">Waybill</a>
-<span class="release">${frame.release}</span>
-<nav aria-label="Files"><a href="/openapi.json">OpenAPI</a><a href="/llms.txt">llms.txt</a></nav>
+<span class="quiet small">${frame.release}</span>
+<nav class="row" aria-label="Files"><a href="/openapi.json">OpenAPI</a><a href="/llms.txt">llms.txt</a></nav>
 </header>
 <div class="columns">
-<aside>
-<details class="menu"><summary>Contents</summary>${renderContents(frame.pages, page.url)}</details>
-</aside>
-<main id="content" tabindex="-1" class="${isApi ? 'api' : 'prose'}">
+<details class="menu"><summary>Contents</summary>
+<nav class="contents" aria-label="Contents">
+<search data-sections="${frame.sections}" hidden>
+<input class="input" type="search" placeholder="Search" aria-label="Search the documentation">
+<p class="quiet small" role="status"></p>
+<ol></ol>
+</search>
+${SECTIONS.map(
+  (title) =>
+    `<h2>${title}</h2>\n${renderLinks(
+      frame.pages.filter(({ section }) => section === title),
+      page,
+      parts,
+    )}`,
+).join('\n')}
+</nav>
+</details>
+<main id="content" tabindex="-1" class="${page.section === 'API' ? 'api' : 'prose'}">
 ${body}
 </main>
-${shown.length >= 2 && html`<nav class="headings" aria-label="On this page"><h2>On this page</h2>${renderLinks(shown.map(({ id, text }) => html`<a href="#${id}">${text}</a>`))}</nav>`}
 </div>
 </body>
 </html>
-`.html
+`
 }
 
-/** A page's body and its headings. */
+/** Links to pages. Below an API's service stand its operations, below the page that is shown its headings. */
+function renderLinks(pages: readonly MarkdownDocument[], shown: MarkdownDocument, parts: readonly PagePart[]): string {
+  const list = (links: readonly string[]) =>
+    links.length === 0 ? '' : `<ul>${links.map((link) => `<li>${link}</li>`).join('\n')}</ul>`
+  return list(
+    pages.map((page) => {
+      const { url, title, section, operations = [] } = page
+      const headings = page === shown && section !== 'API' ? parts.filter(({ depth }) => depth === 2) : []
+      const below = [...operations.map(({ id }) => ({ id, heading: id })), ...headings]
+      const nested = below.map(({ id, heading }) => `<a href="${url}#${id}">${escapeHtml(heading)}</a>`)
+      return `<a href="${url}"${page === shown ? ' aria-current="page"' : ''}>${escapeHtml(title)}</a>${list(nested)}`
+    }),
+  )
+}
+
+/** A page's body and its parts. */
 export function renderDocument(page: MarkdownDocument, pages: readonly MarkdownDocument[]): RenderedMarkdown {
   return renderMarkdown(page.markdown, linksFrom(page, pages), page.section === 'API' ? ownId : undefined)
 }
 
 /** Operations and schemas are linked to by their names. */
 const ownId = (name: string) => name.replaceAll(' ', '-')
-
-const renderLinks = (links: readonly Html[]) => html`<ul>${links.map((link) => html`<li>${link}</li>\n`)}</ul>`
-
-function renderContents(pages: readonly MarkdownDocument[], current: string): Html {
-  const linkTo = ({ url, title, operations = [] }: MarkdownDocument) => {
-    const nested = operations.map(({ id }) => html`<a href="${url}#${id}">${id}</a>`)
-    return html`<a href="${url}"${url === current && html` aria-current="page"`}>${title}</a>${nested.length > 0 && renderLinks(nested)}`
-  }
-  const sections = SECTIONS.map((title) => {
-    const links = pages.filter(({ section }) => section === title).map(linkTo)
-    return html`<h2>${title}</h2>\n${renderLinks(links)}`
-  })
-  return html`<nav class="contents" aria-label="Contents">${sections}</nav>`
-}
 
 /** Links between documents lead to their pages; files of the repository that are not served are no links. */
 function linksFrom({ path }: MarkdownDocument, pages: readonly MarkdownDocument[]): ResolveLink {
@@ -102,10 +112,17 @@ const special: Readonly<Record<string, string>> = {
 /** Where a link of a document leads when it is shown: a path of this process, or undefined for what is not served. */
 type ResolveLink = (href: string) => string | undefined
 
+/** A heading and what stands below it. */
+interface PagePart {
+  readonly depth: number
+  readonly heading: string
+  readonly id: string
+  readonly text: string
+}
+
 interface RenderedMarkdown {
-  readonly body: Html
-  /** The headings below the title. */
-  readonly headings: readonly { readonly depth: number; readonly text: string; readonly id: string }[]
+  readonly body: string
+  readonly parts: readonly PagePart[]
 }
 
 /**
@@ -114,38 +131,44 @@ interface RenderedMarkdown {
  * @param idOf - the anchor of a heading; by default the one that GitHub gives it
  */
 export function renderMarkdown(markdown: string, resolveLink: ResolveLink, idOf = headingId): RenderedMarkdown {
-  const headings: { depth: number; text: string; id: string }[] = []
+  const ids = new Map<Token, string>()
   const marked = new Marked({
-    gfm: true,
     renderer: {
-      heading({ tokens, depth, text }) {
-        const id = distinct(
-          idOf(text),
-          headings.map((heading) => heading.id),
-        )
-        headings.push({ depth, text: plain(text), id })
-        const inner = this.parser.parseInline(tokens)
-        return `<h${depth} id="${escapeHtml(id)}">${inner}${anchor(depth, id)}</h${depth}>\n`
+      heading(token) {
+        const id = escapeHtml(ids.get(token) ?? '')
+        const anchor =
+          token.depth === 1 ? '' : ` <a class="anchor" href="#${id}" aria-label="Link to this section">#</a>`
+        return `<h${token.depth} id="${id}">${this.parser.parseInline(token.tokens)}${anchor}</h${token.depth}>\n`
       },
       link({ href, tokens }) {
         const inner = this.parser.parseInline(tokens)
         const target = resolveLink(href)
-        return target === undefined
-          ? `<span class="file">${inner}</span>`
-          : `<a href="${escapeHtml(target)}">${inner}</a>`
+        return target === undefined ? inner : `<a href="${escapeHtml(target)}">${inner}</a>`
       },
       image: ({ text }) => escapeHtml(text),
       html: ({ text }) => escapeHtml(text),
     },
   })
-  const text = marked.parse(markdown, { async: false })
+  const tokens = marked.lexer(markdown)
+  const parts = [{ depth: 0, heading: '', id: '', text: '' }]
+  const used = new Map<string, number>()
+  for (const token of tokens) {
+    if (token.type === 'heading') {
+      const base = idOf(token.text)
+      const before = used.get(base) ?? 0
+      used.set(base, before + 1)
+      ids.set(token, before === 0 ? base : `${base}-${before}`)
+      parts.push({ depth: token.depth, heading: plain(token.text), id: ids.get(token)!, text: '' })
+    } else parts.at(-1)!.text += plain(token.raw)
+  }
   // What may be wider than the page scrolls by itself, also by keyboard.
-  const body = text
-    .replaceAll('<table>', '<div class="scroll" tabindex="0"><table>')
+  const body = marked
+    .parser(tokens)
+    .replaceAll('<table>', '<div class="table-scroll" tabindex="0"><table class="table">')
     .replaceAll('</table>', '</table></div>')
     .replaceAll('<pre>', '<pre tabindex="0">')
     .replaceAll('<th></th>', '<td></td>')
-  return { body: { html: body }, headings }
+  return { body, parts: parts.slice(1) }
 }
 
 /** The anchor of a heading, as GitHub makes it. */
@@ -156,46 +179,11 @@ export function headingId(text: string): string {
     .replaceAll(' ', '-')
 }
 
-function distinct(id: string, taken: readonly string[]): string {
-  if (!taken.includes(id)) return id
-  return distinct(`${id.replace(/-\d+$/, '')}-${taken.filter((each) => each.startsWith(id)).length}`, taken)
-}
-
-function anchor(depth: number, id: string): string {
-  return depth === 1 ? '' : ` <a class="anchor" href="#${escapeHtml(id)}" aria-label="Link to this section">#</a>`
-}
-
-/** Without the marks of code, emphasis and links. */
+/** Without the marks of code, emphasis, links and tables. */
 function plain(text: string): string {
-  return text.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').replaceAll(/[`*]/g, '')
+  return text.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').replaceAll(/^```.*|^\|[-| ]+\|$|[`*|]/gm, '')
 }
 
-/** Text that is HTML already. Everything else is escaped when it is put into HTML. */
-interface Html {
-  readonly html: string
-}
-
-type Part = Html | string | number | false | undefined | readonly Part[]
-
-/** Puts values into HTML: texts are escaped, HTML stays, lists are joined, undefined and false are nothing. */
-function html(texts: TemplateStringsArray, ...parts: readonly Part[]): Html {
-  return { html: texts.map((text, index) => text + (index < parts.length ? written(parts[index]) : '')).join('') }
-}
-
-function written(part: Part): string {
-  if (part === undefined || part === false) return ''
-  if (typeof part === 'string' || typeof part === 'number') return escapeHtml(String(part))
-  return 'html' in part ? part.html : part.map(written).join('')
-}
-
-const escapes: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-}
-
-export function escapeHtml(text: string): string {
-  return text.replaceAll(/[&<>"']/g, (character) => escapes[character] ?? character)
+function escapeHtml(text: string): string {
+  return text.replaceAll(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 }

@@ -1,7 +1,15 @@
 import MiniSearch from 'minisearch'
-import type { FoundSection } from './sections.ts'
 
 /** The search of the pages. It runs in browsers, which build its index when somebody wants it first. */
+
+/** A part of a page below one heading. */
+export interface FoundSection {
+  readonly id: string
+  readonly page: string
+  /** Empty above the first heading below the title. */
+  readonly heading: string
+  readonly text: string
+}
 
 /** A place in the pages where the words stand. */
 export interface SearchResult {

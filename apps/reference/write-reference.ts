@@ -1,18 +1,16 @@
 import { globSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { build } from 'esbuild'
 import type { OpenApiDocument } from '../../src/api/openapi/describe-api.ts'
 import { describeApi } from '../../src/api/openapi/describe-api.ts'
 import { createPaymentsServices, type PaymentsCalls } from '../../src/api/services/payments-services.ts'
 import { type BuiltFile, digestOf } from '../bundle/built-file.ts'
-import { noticesOf } from '../bundle/bundle-app.ts'
+import { bundleAssets } from '../bundle/bundle-app.ts'
 import { type ArchivedFile, packTarGz } from '../bundle/tar.ts'
 import { markReasons, writeApiPages } from './api-pages.ts'
-import { writeChangelogFeed } from './changelog-feed.ts'
 import { type MarkdownDocument, readDocuments, type Section } from './read-documents.ts'
 import { renderDocument, renderPage } from './render-page.ts'
-import { sectionsOf } from './sections.ts'
+import type { FoundSection } from './search.ts'
 
 /**
  * Writes the documentation and the reference of the API: a page and its Markdown for each, and /llms.txt.
@@ -20,12 +18,9 @@ import { sectionsOf } from './sections.ts'
  * @param root - the project's folder
  */
 export async function writeReference(root: string): Promise<readonly BuiltFile[]> {
-  const assets = join(import.meta.dirname, 'assets')
-  const [documents, tokens, rules, code, packageFile] = await Promise.all([
+  const [documents, { files, ...urls }, packageFile] = await Promise.all([
     readDocuments(root),
-    readFile(join(import.meta.dirname, '../shared/tokens.css'), 'utf8'),
-    readFile(join(assets, 'reference.css'), 'utf8'),
-    readFile(join(assets, 'reference.js'), 'utf8'),
+    bundleAssets('docs', 'apps/reference/assets/reference', 'js'),
     readFile(join(root, 'package.json'), 'utf8'),
   ])
   const { version: release } = JSON.parse(packageFile) as { version: string }
@@ -34,33 +29,27 @@ export async function writeReference(root: string): Promise<readonly BuiltFile[]
   const others = [...writeApiPages(description), ...documents]
   const about = { ...description.info, description: markReasons(description)(description.info.description) }
   const pages = [writeOverview(about, others), ...others]
-  const style = assetOf('reference', 'css', tokens + rules)
-  const script = assetOf('reference', 'js', code)
-  const found = pages.flatMap((page) => sectionsOf(page, renderDocument(page, pages).headings))
-  const sections = assetOf('sections', 'json', JSON.stringify(found))
-  const changelog = documents.find(({ url }) => url === '/docs/changelog')?.markdown ?? ''
-  const { search, licences } = await bundleSearch(join(import.meta.dirname, 'search.ts'))
-  const urls = {
-    style: `/${style.path}`,
-    script: `/${script.path}`,
-    search: `/${search.path}`,
-    sections: `/${sections.path}`,
-    licences: `/${licences.path}`,
-  }
-  const frame = { pages, ...urls, release }
+  const found = JSON.stringify(pages.flatMap((page) => sectionsOf(page, pages)))
+  const sections = { path: `docs/assets/sections-${digestOf(found)}.json`, body: found }
+  const frame = { pages, ...urls, sections: `/${sections.path}`, release }
   return [
-    style,
-    script,
-    search,
-    licences,
+    ...files,
     sections,
-    { path: 'docs/changelog.atom', body: writeChangelogFeed(changelog) },
     { path: 'protos.tar.gz', body: packTarGz(await readProtos(root)) },
     ...pages.flatMap((page) => [
       { path: `${page.url.slice(1)}.html`, body: renderPage(frame, page) },
       { path: page.source.slice(1), body: page.markdown },
     ]),
   ]
+}
+
+/** The parts of a page, as the search finds them. */
+function sectionsOf(page: MarkdownDocument, pages: readonly MarkdownDocument[]): readonly FoundSection[] {
+  return renderDocument(page, pages).parts.map(({ depth, heading, id, text }) =>
+    depth === 1
+      ? { id: page.url, page: page.title, heading: '', text }
+      : { id: `${page.url}#${id}`, page: page.title, heading, text },
+  )
 }
 
 /** The definitions of the API, with all that they import but what every compiler brings. */
@@ -72,26 +61,6 @@ async function readProtos(root: string): Promise<readonly ArchivedFile[]> {
   ]
   const sorted = all.toSorted(([, one], [, other]) => (one < other ? -1 : 1))
   return Promise.all(sorted.map(async ([folder, path]) => ({ path, body: await readFile(join(root, folder, path)) })))
-}
-
-const assetOf = (name: string, type: string, body: string) => ({
-  path: `docs/assets/${name}-${digestOf(body)}.${type}`,
-  body,
-})
-
-/** The script of the search, and the licences of the packages in it. */
-async function bundleSearch(path: string) {
-  const { outputFiles, metafile } = await build({
-    entryPoints: [path],
-    bundle: true,
-    minify: true,
-    format: 'esm',
-    target: 'es2022',
-    write: false,
-    metafile: true,
-  })
-  const code = outputFiles[0]?.text ?? ''
-  return { search: assetOf('search', 'js', code), licences: assetOf('licenses', 'txt', await noticesOf(metafile)) }
 }
 
 /** Writes the page that leads to all others. It is /llms.txt too, in the form of llmstxt.org: a title, what it is, how to call it, and lists of links. */

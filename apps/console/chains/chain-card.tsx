@@ -79,7 +79,7 @@ function Blocks({ chain }: { chain: Chain }) {
   )
   return (
     <Facts
-      className="chain-figures"
+      className="chain-figures columns"
       facts={[
         [chainsTexts.head, blockNumber(headBlock)],
         [chainsTexts.scanned, blockNumber(scannedBlock)],
@@ -122,7 +122,7 @@ function formatRate(perSecond: number): string {
 function Rest({ chain: { network, reorgs, follower, backlog } }: { chain: Chain }) {
   return (
     <Facts
-      className="facts chain-rest"
+      className="facts small"
       facts={[
         [chainsTexts.reorgs, <Reorgs reorgs={reorgs} />],
         follower?.process === undefined ? undefined : [chainsTexts.follower, <Follower follower={follower} />],
@@ -163,7 +163,7 @@ function Backlog({ network, backlog }: { network: string; backlog: NonNullable<C
   return (
     <>
       {unmatched.length === 0 && none}
-      <ul className="chain-backlog row">
+      <ul className="row gap-3">
         {unmatched.map(({ reason, events }) => {
           const name = UnmatchedEvent_Reason[reason] as keyof typeof reasons
           return (
@@ -210,7 +210,7 @@ function NodeTable({ network, nodes }: NodeTableProps) {
     sum(node, 'errors'),
   ])
   return (
-    <div className="chain-nodes">
+    <div className="chain-nodes stack gap-2">
       <Table label={texts.of(network)} columns={texts.columns} rows={rows} numbers={[3, 5]} name={0} />
     </div>
   )

@@ -27,7 +27,7 @@ export function ChainsPage() {
           {(all) => (
             <>
               <Overall chains={all} at={new Date(chains.dataUpdatedAt)} />
-              <div className="chains-cards">
+              <div className="columns wide">
                 {all.map((chain) => (
                   <ChainCard key={chain.network} chain={chain} />
                 ))}
@@ -45,7 +45,7 @@ export function ChainsPage() {
 function Overall({ chains, at }: { chains: readonly Chain[]; at: Date }) {
   const { tone, title, says } = judgeChains(chains)
   return (
-    <section className={`notice verdict chains-overall row gap-wide ${tone}`}>
+    <section className={`notice verdict tinted chains-overall row apart ${tone}`}>
       <div role="status">
         <h2>{title}</h2>
         <p>{says}</p>

@@ -89,7 +89,7 @@ function Filters({ query, networks }: { query: URLSearchParams; networks: readon
     return <Choice label={texts[name]} value={value} options={options} onChoose={choose} />
   }
   return (
-    <div className="unmatched-filters row gap-3">
+    <div className="row gap-3">
       {choice(
         'network',
         networks.map((network) => [network, network]),
@@ -119,7 +119,7 @@ function Event({ event, chain }: { event: UnmatchedEvent; chain: Chain | undefin
   const isUnknownToken = event.currency === undefined && event.tokenAddress !== undefined
   return (
     <li className="card stack gap-2">
-      <header className="row">
+      <header className="row gap-3">
         <h3>{texts.reasons[nameOf(event.reason)]}</h3>
         <Paid event={event} />
         <span className="quiet">{event.network}</span>
@@ -133,7 +133,7 @@ function Event({ event, chain }: { event: UnmatchedEvent; chain: Chain | undefin
         <strong>{texts.do}</strong> {event.remedy}
       </p>
       <Facts
-        className="unmatched-facts row gap-wide"
+        className="row gap-wide"
         facts={[
           [texts.account, event.account ?? texts.nobody],
           [texts.transaction, <Copyable value={event.txHash} link={transactionLink} />],

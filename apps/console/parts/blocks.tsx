@@ -103,7 +103,7 @@ export function Paging({ pagination }: Pick<Awaited<ReturnType<Waybill['searchPa
   const link = (cursor: string | undefined, title: string) =>
     cursor === undefined ? <span /> : <LinkButton to={placeOf(path, { cursor }, query)} text={title} />
   return (
-    <nav className="paging row" aria-label={label}>
+    <nav className="paging row apart" aria-label={label}>
       {link(prevCursor, newer)}
       {link(nextCursor, older)}
     </nav>

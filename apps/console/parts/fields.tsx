@@ -127,13 +127,9 @@ interface ChoiceProps extends ComponentProps<'select'> {
 
 export function Choice({ label, options, onChoose, isSmall = false, ...select }: ChoiceProps) {
   return (
-    <label className={isSmall ? 'choice row gap-1 small' : 'field'}>
+    <label className={isSmall ? 'row gap-1 small' : 'field'}>
       <span className={isSmall ? 'quiet' : 'label'}>{label}</span>
-      <select
-        {...select}
-        className={isSmall ? undefined : 'input'}
-        onChange={(event) => onChoose?.(event.target.value)}
-      >
+      <select {...select} className="input" onChange={(event) => onChoose?.(event.target.value)}>
         {options.map(([each, title]) => (
           <option key={each} value={each}>
             {title}

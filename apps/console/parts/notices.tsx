@@ -112,7 +112,7 @@ export function isNotFound(error: unknown): boolean {
 
 export function Empty({ title, children }: { title: string; children?: ReactNode }) {
   return (
-    <div className="empty">
+    <div className="empty stack gap-2">
       <h2>{title}</h2>
       {children}
     </div>
@@ -122,7 +122,7 @@ export function Empty({ title, children }: { title: string; children?: ReactNode
 /** Keeps the place of what is being loaded, so that nothing jumps when it comes. */
 export function Waiting({ lines = 1 }: { lines?: number }) {
   return (
-    <div className="waiting stack gap-3" role="status">
+    <div className="stack gap-3" role="status">
       <span className="unseen">{consoleTexts.waiting}</span>
       {Array.from({ length: lines }, (_, index) => (
         <span key={index} className="waiting-line" aria-hidden="true" />

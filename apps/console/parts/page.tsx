@@ -25,12 +25,12 @@ export function Page({ title, heading = title, back, actions, children }: PagePr
   return (
     <main className="page" id="main">
       {back !== undefined && (
-        <Link to={back.to} className="back" onFollow={() => goBackTo(back.to)}>
+        <Link to={back.to} className="small" onFollow={() => goBackTo(back.to)}>
           <span aria-hidden="true">← </span>
           {back.title}
         </Link>
       )}
-      <header className="page-head row gap-3">
+      <header className="page-head row apart gap-3">
         <h1 ref={headingRef} tabIndex={-1}>
           {heading}
         </h1>

@@ -26,7 +26,7 @@ export function Amount({ value, currency, whole = false, decimals, bare = false 
     <span className="number amount" title={`${formatAmount(value)} ${currency}`}>
       {whole ? formatAmount(value) : formatShortAmount(value, decimals)}
       {!bare && ' '}
-      {!bare && <span className="currency">{currency}</span>}
+      {!bare && <span className="quiet">{currency}</span>}
     </span>
   )
 }
@@ -34,9 +34,9 @@ export function Amount({ value, currency, whole = false, decimals, bare = false 
 /** The heading of a page about money, with what is marked beside it. */
 export function AmountHeading({ value, currency, children }: { value: string; currency: string; children: ReactNode }) {
   return (
-    <span className="payment-head row">
+    <span className="row gap-3">
       <span className="number payment-amount">
-        {formatAmount(value)} <span className="currency">{currency}</span>
+        {formatAmount(value)} <span className="total quiet">{currency}</span>
       </span>
       {children}
     </span>
@@ -92,7 +92,7 @@ export function Copyable({ value, whole = false, link }: CopyableProps) {
   if (value === undefined || value === '') return <Unknown />
   const shown = whole ? value : shortAddress(value)
   return (
-    <span className="copyable">
+    <>
       <button
         type="button"
         className={isCopied ? 'bare copy mono is-copied' : 'bare copy mono'}
@@ -103,17 +103,20 @@ export function Copyable({ value, whole = false, link }: CopyableProps) {
         {shown}
       </button>
       {link !== undefined && (
-        <a
-          href={link}
-          target="_blank"
-          rel="noreferrer"
-          aria-label={`${texts.openExplorer} ${value}`}
-          title={texts.openExplorer}
-        >
-          ↗
-        </a>
+        <>
+          {' '}
+          <a
+            href={link}
+            target="_blank"
+            rel="noreferrer"
+            aria-label={`${texts.openExplorer} ${value}`}
+            title={texts.openExplorer}
+          >
+            ↗
+          </a>
+        </>
       )}
-    </span>
+    </>
   )
 }
 

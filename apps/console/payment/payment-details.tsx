@@ -26,7 +26,7 @@ export function Who({ payment }: { payment: Payment }) {
 export function MoneyDetails({ payment }: { payment: Payment }) {
   return (
     <>
-      <div className="payment-pair stack">
+      <div className="columns">
         <Amounts payment={payment} />
         <Gas payment={payment} />
       </div>

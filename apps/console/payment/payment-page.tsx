@@ -76,7 +76,7 @@ function NotFound({ id }: { id: string }) {
   return (
     <Empty title={title}>
       <p className="mono">{id}</p>
-      <p className="payment-says">{says}</p>
+      <p className="narrow">{says}</p>
       <p>{hint}</p>
     </Empty>
   )
@@ -116,7 +116,7 @@ function PaymentView({ payment, isGone }: ViewProps) {
           {sayMark[mark](payment.network)}
         </p>
       ))}
-      <p className="payment-lead row">
+      <p className="payment-lead row gap-3">
         {payment.reference !== undefined && <strong>{payment.reference}</strong>}
         {payment.amountInUsd !== undefined && (
           <span>
@@ -125,12 +125,12 @@ function PaymentView({ payment, isGone }: ViewProps) {
         )}
         <span>{states[payment.superseded ? 'superseded' : isAlone(payment) ? 'alone' : name]}</span>
       </p>
-      <div className="payment-grid stack">
+      <div className="split row">
         <div className="stack">
           <Timeline payment={payment} isGone={isGone} />
           <PaymentRequestCard payment={payment} />
         </div>
-        <div className="stack">
+        <div className="most stack">
           <Where payment={payment} />
           <Who payment={payment} />
           <MoneyDetails payment={payment} />
@@ -207,11 +207,8 @@ function Where({ payment }: { payment: Payment }) {
   return (
     <Card id="where" title={title}>
       {isBridged ? (
-        <div className="bridge stack">
+        <div className="columns">
           <Side title={source} facts={sourceFacts(payment)} />
-          <span className="bridge-arrow" aria-hidden="true">
-            →
-          </span>
           <Side title={destination} facts={destinationFacts(payment)} />
         </div>
       ) : (

@@ -20,11 +20,11 @@ export function Timeline({ payment, isGone }: { payment: Payment; isGone: boolea
   const isPending = statusNameOf(payment.status) === 'PENDING' && !isGone && payment.superseded !== true
   return (
     <Card id="life" title={title}>
-      <ol className="stack">
+      <ol className="life bullets stack gap-3">
         {lifeOf(payment).map((step, index) => (
           <Step key={index} step={step} isAlone={payment.paymentReference === undefined} />
         ))}
-        {isGone && <li className="life-step bad">{gone}</li>}
+        {isGone && <li className="bad">{gone}</li>}
         {isPending && <NextStep payment={payment} />}
       </ol>
     </Card>
@@ -36,7 +36,7 @@ function Step({ step, isAlone }: { step: LifeStep; isAlone: boolean }) {
   const { block, changes, refunded } = paymentTexts.life
   const mark = step.kind === 'status' ? marks[step.status] : 'done'
   return (
-    <li className={`life-step ${mark}`}>
+    <li className={mark}>
       {step.kind === 'block' && <span>{block(step.network)}</span>}
       {step.kind === 'status' && (
         <>
@@ -63,7 +63,7 @@ function Step({ step, isAlone }: { step: LifeStep; isAlone: boolean }) {
 function NextStep({ payment: { confirmations: seen } }: { payment: Payment }) {
   const { next, confirmations } = paymentTexts.life
   return (
-    <li className="life-step next">
+    <li className="next">
       <span>{next}</span>
       {seen !== undefined && (
         <span className="confirmations number" role="status">

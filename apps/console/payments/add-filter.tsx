@@ -17,7 +17,7 @@ export function AddFilter({ known, onOpen, onFilter }: AddFilterProps) {
   return (
     <DialogTrigger onOpenChange={(isOpen) => isOpen && onOpen()}>
       <AriaButton className="button">{paymentsTexts.addFilter}</AriaButton>
-      <Popover className="popover" placement="bottom end" offset={4}>
+      <Popover className="card popover" placement="bottom end" offset={4}>
         <Dialog className="add-filter" aria-label={paymentsTexts.addFilter}>
           {({ close }) => (
             <FilterForm

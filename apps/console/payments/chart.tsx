@@ -66,7 +66,7 @@ export function Chart(props: ChartProps) {
           onChoose={(index) => setChosenDay(index === undefined ? undefined : bars[index]?.firstDay)}
         />
       </div>
-      <div className="chart-axis number small quiet" aria-hidden="true">
+      <div className="chart-axis number small quiet row apart" aria-hidden="true">
         <span>{first !== undefined && dayText(first)}</span>
         <span>{last !== undefined && last !== first && dayText(last)}</span>
       </div>

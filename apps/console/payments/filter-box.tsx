@@ -34,7 +34,7 @@ export const FilterBox = memo(function FilterBox({ query, onChange }: FilterBoxP
   const filters = filtersOf(query)
   return (
     <search className="filters">
-      <div className="filter-line">
+      <div className="filter-line row">
         <SearchBox
           known={known}
           onFocus={() => setOpened(true)}
@@ -68,7 +68,7 @@ function Chips({ filters, onRemove }: { filters: readonly Filter[]; onRemove: (f
     >
       <TagList items={chips} className="row">
         {({ field, value }) => (
-          <Tag className="chip" textValue={`${suggestTexts.fields[field]} ${value}`}>
+          <Tag className="card chip" textValue={`${suggestTexts.fields[field]} ${value}`}>
             <span className="quiet">{suggestTexts.fields[field]}</span>{' '}
             <span className="chip-value">{valueText(field, value)}</span>
             {(field === 'from' || field === 'to') && <span className="quiet small">{zone}</span>}
@@ -149,7 +149,7 @@ function EmptyBox({ known, hasFocus, onFocus, onFilters }: SearchBoxProps & { re
           if (typed.trim() !== '') setEntered(true)
         }}
       />
-      <Popover className="popover" offset={4}>
+      <Popover className="card popover" offset={4}>
         <ListBox className="options">
           {(suggestion: Suggestion) => (
             <ListBoxItem id={suggestion.id} className="option" textValue={suggestion.says}>

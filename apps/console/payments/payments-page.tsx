@@ -99,7 +99,7 @@ function TailLine({ connection, isTail, isPaused, held, onToggle, onShow }: Tail
   const { tail } = paymentsTexts
   const word = connection === 'lost' ? tail.lost : !isTail ? tail.still : isPaused ? tail.paused(held) : tail.live
   return (
-    <div className={isTail && !isPaused && connection === 'live' ? 'tail row is-live good' : 'tail row'}>
+    <div className={isTail && !isPaused && connection === 'live' ? 'live tail row is-live good' : 'live tail row'}>
       <span className="quiet small" role="status">
         {word}
       </span>

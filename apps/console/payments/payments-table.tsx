@@ -19,7 +19,7 @@ export function PaymentsTable({ rows, gone, query, onSort }: PaymentsTableProps)
   const { columns } = paymentsTexts
   return (
     <div className="table-scroll">
-      <table className="table payments" onKeyDown={moveBetweenRows}>
+      <table className="table cards payments" onKeyDown={moveBetweenRows}>
         <caption className="unseen">{paymentsTexts.title}</caption>
         <thead>
           <tr>
@@ -82,20 +82,20 @@ const PaymentRow = memo(function PaymentRow({ payment, isGone }: PaymentRowProps
           <Time at={payment.timestamp} />
         </Link>
       </td>
-      <td>
+      <td data-name={columns.status}>
         {isGone ? (
           <Badge tone="quiet">{paymentsTexts.gone}</Badge>
         ) : (
           <PaymentBadge status={payment.status} superseded={payment.superseded} />
         )}
       </td>
-      <td className="right">
+      <td className="right" data-name={columns.amount}>
         <Amount value={payment.amount} currency={symbolOf(payment.currency)} />
       </td>
-      <td className="right">
+      <td className="right" data-name={columns.usd}>
         <Usd value={payment.amountInUsd} />
       </td>
-      <td>
+      <td data-name={columns.network}>
         <Networks payment={payment} />
       </td>
       <td data-name={columns.payer}>
@@ -104,7 +104,7 @@ const PaymentRow = memo(function PaymentRow({ payment, isGone }: PaymentRowProps
       <td data-name={columns.payee}>
         <Copyable value={payment.payee} />
       </td>
-      <td className="reference" title={payment.reference}>
+      <td className="reference" data-name={columns.reference} title={payment.reference}>
         {payment.reference ?? <Unknown />}
       </td>
     </tr>

@@ -75,7 +75,7 @@ export const SumsCard = memo(function SumsCard({ query, isPaused, onChange }: Su
   const changeChart = (name: ChartSetting, value: string) =>
     onChange((before) => withParameters(before, { [name]: value }))
   return (
-    <section className="card sums-card" aria-label={paymentsTexts.chart.label}>
+    <section className="card sums-card stack" aria-label={paymentsTexts.chart.label}>
       {summary.data === undefined || failedToo.isLoading ? (
         <Waiting lines={5} />
       ) : (
@@ -142,7 +142,7 @@ function Totals({ summary, isFailed, failed, query }: TotalsProps) {
   const { count, currencies } = sumsByCurrency(summary)
   return (
     <div className="stack gap-2">
-      <p className="totals row">
+      <p className="totals row gap-wide">
         <strong className="total number">{isFailed ? texts.failedCount(count) : say(count)}</strong>
         <span className="number" title={`${formatAmount(summary.amountInUsd)} USD`}>
           <span className="total">{formatUsd(summary.amountInUsd)}</span> {!isFailed && texts.gross}
@@ -181,9 +181,9 @@ function CurrencyTable({ summary, isFailed }: { summary: PaymentSummary; isFaile
         rows={rows}
         numbers={[1, 3]}
         name={0}
-        className="sums-table small number"
+        className="cards sums-table"
       />
-      <div className="sums-choices row">
+      <div className="row gap-wide">
         {rest > 0 && !isByNetwork && (
           <Button
             text={isWhole ? fewer : more(rest)}
@@ -205,10 +205,8 @@ function CurrencyTable({ summary, isFailed }: { summary: PaymentSummary; isFaile
 /** Failed payments of the filter, which moved no money: a link to them. */
 function Failed({ summary: { count, amountInUsd }, query }: { summary: PaymentSummary; query: URLSearchParams }) {
   return (
-    <p className="small">
-      <Link to={placeOf('/payments', { status: 'FAILED' }, query)} className="failed-link">
-        {paymentsTexts.sums.besides(count, formatUsd(amountInUsd))}
-      </Link>
-    </p>
+    <Link to={placeOf('/payments', { status: 'FAILED' }, query)} className="wrong">
+      {paymentsTexts.sums.besides(count, formatUsd(amountInUsd))}
+    </Link>
   )
 }

@@ -4,7 +4,7 @@ import { requestTexts } from '../../shared/texts.ts'
 import { addDecimals, isAboveZero, shareOf, subtractDecimals } from '../parts/decimals.ts'
 import { Amount } from '../parts/shown-values.tsx'
 
-const tones = { paid: 'good', pending: 'pending', outstanding: '', overpaid: 'warn' }
+const tones = { paid: 'good', pending: 'busy striped', outstanding: '', overpaid: 'warn' }
 
 /** What of a request is paid, on its way, left and too much: a bar, and the numbers below it. */
 export function AmountsBar({ request }: { request: PaymentRequest }) {
@@ -16,21 +16,20 @@ export function AmountsBar({ request }: { request: PaymentRequest }) {
   const whole = addDecimals(shown.map(({ amount }) => amount))
   return (
     <div className="amounts stack gap-2">
-      <div className="amounts-bar" aria-hidden="true">
+      <div className="parts" aria-hidden="true">
         {shown
           .filter(({ amount }) => isAboveZero(amount))
           .map(({ name, amount }) => (
-            <span key={name} className={`amounts-part ${tones[name]}`} style={{ flexGrow: shareOf(amount, whole) }} />
+            <span key={name} className={`swatch ${tones[name]}`} style={{ flexGrow: shareOf(amount, whole) }} />
           ))}
       </div>
       <dl className="row gap-wide">
         {shown.map(({ name, amount }) => (
-          <div
-            key={name}
-            className={`amounts-item ${tones[name]}`}
-            title={`${formatAmount(amount)} ${invoiceCurrency}`}
-          >
-            <dt>{parts[name]}</dt>
+          <div key={name} title={`${formatAmount(amount)} ${invoiceCurrency}`}>
+            <dt className="small">
+              <span className={`swatch ${tones[name]}`} />
+              {parts[name]}
+            </dt>
             <dd>
               <Amount value={amount} currency={invoiceCurrency} whole />
             </dd>

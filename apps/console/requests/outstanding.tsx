@@ -24,7 +24,7 @@ export function Outstanding() {
     <section className="owed card row gap-wide" aria-labelledby="outstanding">
       <div>
         <h2 id="outstanding">{title}</h2>
-        <p className="quiet small owed-note">{note}</p>
+        <p className="quiet small">{note}</p>
       </div>
       {data === undefined ? (
         <p className="quiet" role="status">

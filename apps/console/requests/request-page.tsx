@@ -92,19 +92,19 @@ function Actions({ request: { paymentReference, status } }: { request: PaymentRe
 function RequestView({ request, isCut }: { request: PaymentRequest; isCut: boolean }) {
   return (
     <div className="stack">
-      <p className="payment-lead row">
+      <p className="payment-lead row gap-3">
         {request.reference !== undefined && <strong>{request.reference}</strong>}
         <span>{isAboveZero(request.overpaidAmount) ? texts.overpaid : texts.states[stateOf(request)]}</span>
       </p>
       <Warnings request={request} />
       <section className="card" aria-label={texts.money}>
         <AmountsBar request={request} />
-        <p className={`request-live small quiet ${isCut ? 'warn' : 'good'}`} role="status">
+        <p className={`live small quiet ${isCut ? 'warn' : 'good'}`} role="status">
           {isCut ? texts.reconnecting : texts.live}
         </p>
       </section>
-      <div className="request-grid stack">
-        <div className="stack">
+      <div className="split row">
+        <div className="most stack">
           <RequestPayments request={request} />
           <Terms request={request} />
         </div>

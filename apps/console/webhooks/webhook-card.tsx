@@ -33,9 +33,7 @@ export function WebhookCard({ webhook, onSecret }: CardProps) {
   return (
     <section className="card stack" aria-labelledby={heading}>
       <header className="row gap-3">
-        <h2 id={heading} className="webhook-url">
-          {url}
-        </h2>
+        <h2 id={heading}>{url}</h2>
         <State webhook={webhook} />
       </header>
       <Facts

@@ -31,7 +31,7 @@ export function AnswerHead({ question, answer, answeredAt, isAsking, onAgain }: 
   const endsAt = endOf(answer)
   const others = answer?.warnings.filter((warning) => !isClosing(warning)) ?? []
   return (
-    <section className={`notice verdict why-verdict ${verdict?.tone ?? ''}`} aria-busy={isAsking}>
+    <section className={`notice verdict tinted stack why-verdict ${verdict?.tone ?? ''}`} aria-busy={isAsking}>
       <div className="why-sentence stack gap-2">
         <div role="status">
           <h2>{verdict?.title ?? whyTexts.asking}</h2>
@@ -43,7 +43,7 @@ export function AnswerHead({ question, answer, answeredAt, isAsking, onAgain }: 
           </p>
         ))}
       </div>
-      <div className="why-after row">
+      <div className="row apart">
         <p className="small">
           {endsAt === undefined ? (
             '\u00a0'

@@ -3,7 +3,7 @@ import { symbolOf } from '../../shared/format-amount.ts'
 import { formatSpan } from '../../shared/format-time.ts'
 import { sentence } from '../../shared/sentence.ts'
 import { feeTexts, whyTexts } from '../../shared/texts.ts'
-import { Table } from '../parts/blocks.tsx'
+import { Facts, Table } from '../parts/blocks.tsx'
 import { addDecimals, shareOf } from '../parts/decimals.ts'
 import { Amount, Badge, Usd } from '../parts/shown-values.tsx'
 import { sayHow, sayWay } from './say-verdict.ts'
@@ -15,18 +15,11 @@ export function RouteList({ routes }: { routes: readonly Route[] }) {
   const longest = longestBar(bars)
   return (
     <section aria-labelledby="routes" className="stack gap-3">
-      <header className="why-head row gap-wide">
+      <header className="row gap-wide">
         <h2 id="routes">{texts.title}</h2>
         <Legend kinds={kindsOf(bars)} />
       </header>
-      <ol className="why-routes">
-        <li className="why-columns" aria-hidden="true">
-          <span>{texts.way}</span>
-          <span>{texts.leaves}</span>
-          <span>{texts.cost}</span>
-          <span>{texts.time}</span>
-          <span>{texts.ready}</span>
-        </li>
+      <ol className="stack gap-2">
         {routes.map((route, index) => (
           <RouteRow key={route.id} route={route} parts={bars[index] ?? []} longest={longest} />
         ))}
@@ -55,43 +48,44 @@ interface RouteRowProps {
 }
 
 function RouteRow({ route, parts, longest }: RouteRowProps) {
-  const fee = symbolOf(route.feeCurrency)
   return (
-    <li className="why-route">
-      <div className="why-way row">
+    <li className="why-route card stack gap-2">
+      <div className="row">
         <h3>{whyTexts.on(route.token, route.chain)}</h3>
         {route.tags.includes(Route_Tag.CHEAPEST) && <Badge tone="good">{texts.cheapest}</Badge>}
         {route.tags.includes(Route_Tag.FASTEST) && <Badge tone="busy">{texts.fastest}</Badge>}
-        <span className="quiet small why-whole">{sayHow(route)}</span>
+        <span className="quiet small">{sayHow(route)}</span>
       </div>
-      <div>
-        <span className="why-label">{texts.leaves}</span>
-        <Amount value={route.sourceAmount} currency={route.token} />
-      </div>
-      <div className="why-cost">
-        <span className="why-label">{texts.cost}</span>
-        <span>
-          {!route.feeIsComplete && `${texts.atLeast} `}
-          <strong className="number">{formatFraction(route.totalCost)}</strong>{' '}
-          <span className="quiet small">
-            <Amount value={route.feeAmount} currency={fee} /> · <Usd value={route.feeInUsd} />
-          </span>
-        </span>
-        <Bar parts={parts} longest={longest} isComplete={route.feeIsComplete} />
-      </div>
-      <div>
-        <span className="why-label">{texts.time}</span>
-        <span className="number">{formatSpan(route.estimatedDurationSeconds)}</span>
-      </div>
-      <ReadyCell route={route} />
+      <Facts
+        className="why-figures columns"
+        facts={[
+          [texts.leaves, <Amount value={route.sourceAmount} currency={route.token} />],
+          [texts.cost, <Cost route={route} parts={parts} longest={longest} />],
+          [texts.time, formatSpan(route.estimatedDurationSeconds)],
+          [texts.ready, <Ready route={route} />],
+        ]}
+      />
       <RouteDetails route={route} />
     </li>
   )
 }
 
+function Cost({ route, parts, longest }: RouteRowProps) {
+  return (
+    <>
+      {!route.feeIsComplete && `${texts.atLeast} `}
+      <strong>{formatFraction(route.totalCost)}</strong>{' '}
+      <span className="quiet small">
+        <Amount value={route.feeAmount} currency={symbolOf(route.feeCurrency)} /> · <Usd value={route.feeInUsd} />
+      </span>
+      <Bar parts={parts} longest={longest} isComplete={route.feeIsComplete} />
+    </>
+  )
+}
+
 function Bar({ parts, longest, isComplete }: { parts: readonly CostPart[]; longest: number; isComplete: boolean }) {
   return (
-    <span className="why-bar" aria-hidden="true">
+    <span className="parts" aria-hidden="true">
       {parts
         .filter(({ rate }) => rate > 0)
         .map(({ kind, rate }) => (
@@ -101,31 +95,30 @@ function Bar({ parts, longest, isComplete }: { parts: readonly CostPart[]; longe
             style={{ width: `${(100 * rate) / longest}%`, background: colourOf(kind) }}
           />
         ))}
-      {!isComplete && <span className="why-open-end" />}
+      {!isComplete && <span className="why-open-end striped" />}
     </span>
   )
 }
 
-function ReadyCell({ route: { readiness } }: { route: Route }) {
+function Ready({ route: { readiness } }: { route: Route }) {
   const { enough, missing, unknown } = texts.gas
   const steps = readiness?.steps ?? []
   const kinds = steps.map((step) => texts.steps[Route_StepKind[step] as keyof typeof texts.steps])
   return (
-    <div>
-      <span className="why-label">{texts.ready}</span>
+    <>
       {readiness?.hasEnoughGas === false ? (
         <Badge tone="bad">{missing}</Badge>
       ) : (
         <Badge tone={readiness?.hasEnoughGas ? 'good' : 'warn'}>{readiness?.hasEnoughGas ? enough : unknown}</Badge>
       )}
       <span className="quiet small line">{texts.signs(steps.length, kinds.join(texts.then))}</span>
-    </div>
+    </>
   )
 }
 
 function RouteDetails({ route }: { route: Route }) {
   return (
-    <div className="why-more stack gap-1">
+    <>
       {route.warnings.map(({ reason, message }) => (
         <p key={reason} className="warning small">
           {sentence(message)}
@@ -140,7 +133,7 @@ function RouteDetails({ route }: { route: Route }) {
           </p>
         </div>
       </details>
-    </div>
+    </>
   )
 }
 

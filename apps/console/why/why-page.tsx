@@ -30,7 +30,7 @@ export function WhyPage() {
   return (
     <Page title={whyTexts.title}>
       <div className="stack gap-5 why">
-        <p className="quiet why-lead">{whyTexts.lead}</p>
+        <p className="quiet narrow">{whyTexts.lead}</p>
         <QuestionForm
           key={`${query.get('request')} ${query.get('wallet')}`}
           query={query}
@@ -106,12 +106,12 @@ function MissingList({ question, unavailable }: MissingListProps) {
     <section aria-labelledby="missing" className="stack gap-3">
       <h2 id="missing">{whyTexts.missing.title}</h2>
       {[...byChain].map(([chain, entries]) => (
-        <section key={chain} className="why-chain" aria-label={chain}>
-          <header>
+        <section key={chain} className="why-chain card stack gap-2" aria-label={chain}>
+          <header className="row">
             <h3>{chain}</h3>
             <span className="quiet small">{whyTexts.missing.count(entries.length)}</span>
           </header>
-          <ul>
+          <ul className="stack gap-2">
             {byUse(entries).map((entry) => (
               <Missing key={`${entry.token} ${entry.provider} ${entry.reason}`} entry={entry} question={question} />
             ))}
@@ -127,13 +127,13 @@ function Missing({ entry, question }: { entry: UnavailableRoute; question: Quest
   const { paymentReference, wallet } = question
   const { chain, token, provider, message, remedy, reason } = entry
   return (
-    <li>
+    <li className="columns">
       <div>
         <strong>{token ?? missing.whole}</strong>
         {provider !== undefined && <span className="quiet small line">{missing.through(provider)}</span>}
       </div>
       <p>
-        {sentence(message)} <span className="quiet why-reason">{reason}</span>
+        {sentence(message)} <span className="quiet mono why-reason">{reason}</span>
       </p>
       <p>
         {reason === 'CROSSCHAIN_NOT_ASKED' && token !== undefined && chain !== undefined ? (
@@ -173,7 +173,7 @@ function QuestionForm({ query, wrong, onAsk }: QuestionFormProps) {
   }
   const common = { isMono: true, autoCapitalize: 'off' }
   return (
-    <Form className="why-form" onSend={send}>
+    <Form className="columns why-form" onSend={send}>
       {find.error !== null && <ErrorNotice error={find.error} />}
       <TextField
         {...common}

@@ -1,19 +1,14 @@
 // Copies examples and searches the pages. Every page works without it.
-const own = document.currentScript.dataset
 
 function addCopyButton(pre) {
-  const button = document.createElement('button')
-  button.type = 'button'
-  button.className = 'copy'
-  button.textContent = 'Copy'
-  button.addEventListener('click', () => {
-    void navigator.clipboard.writeText(pre.textContent).then(() => {
-      button.textContent = 'Copied'
-      setTimeout(() => (button.textContent = 'Copy'), 1500)
-    })
-  })
-  const frame = document.createElement('div')
-  frame.className = 'copyable'
+  const button = Object.assign(document.createElement('button'), { className: 'button', textContent: 'Copy' })
+  const copy = async () => {
+    await navigator.clipboard.writeText(pre.textContent)
+    button.textContent = 'Copied'
+    setTimeout(() => (button.textContent = 'Copy'), 1500)
+  }
+  button.addEventListener('click', () => void copy())
+  const frame = Object.assign(document.createElement('div'), { className: 'copyable' })
   pre.replaceWith(frame)
   frame.append(pre, button)
 }
@@ -22,58 +17,36 @@ function addCopyButton(pre) {
 const MOST = 12
 
 /** Searches the text of all pages. The index is loaded when the box is used first. */
-function addSearch(contents) {
-  const { search, sections } = own
-  const box = document.createElement('input')
-  box.type = 'search'
-  box.className = 'filter'
-  box.placeholder = 'Search'
-  box.setAttribute('aria-label', 'Search the documentation')
-  const status = document.createElement('p')
-  status.className = 'found'
-  status.setAttribute('role', 'status')
-  const results = document.createElement('ol')
-  results.className = 'results'
+function startSearch(search) {
+  const [box, status, results] = search.children
   let loading
   const load = () =>
-    (loading ??= Promise.all([import(search), fetch(sections).then((answer) => answer.json())]).then(
-      ([{ createSearch }, all]) => createSearch(all),
-    ))
+    (loading ??= Promise.all([
+      import('../search.ts'),
+      fetch(search.dataset.sections).then((answer) => answer.json()),
+    ]).then(([{ createSearch }, all]) => createSearch(all)))
   const show = async () => {
     const words = box.value.trim()
-    contents.classList.toggle('searching', words !== '')
-    if (words === '') {
-      results.replaceChildren()
-      status.textContent = ''
-      return
-    }
     const find = await load().catch(() => undefined)
     if (words !== box.value.trim()) return
-    if (find === undefined) {
-      loading = undefined
-      status.textContent = 'The search could not be loaded. Try again.'
-      return
-    }
-    const found = find(words)
-    status.textContent = found.length === 0 ? 'Nothing found' : `${found.length} found`
-    results.replaceChildren(...found.slice(0, MOST).map(toResult))
+    if (find === undefined) loading = undefined
+    const found = find?.(words)
+    const says =
+      found === undefined ? 'The search could not be loaded. Try again.' : `${found.length || 'Nothing'} found`
+    status.textContent = words === '' ? '' : says
+    results.replaceChildren(...(found ?? []).slice(0, MOST).map(toResult))
   }
   box.addEventListener('focus', () => void load().catch(() => (loading = undefined)))
   box.addEventListener('input', () => void show())
   box.addEventListener('keydown', ({ key }) => {
     if (key === 'Enter') results.querySelector('a')?.click()
   })
-  contents.prepend(box, status, results)
+  search.hidden = false
 }
 
 function toResult({ url, title, excerpt }) {
   const item = document.createElement('li')
-  const link = document.createElement('a')
-  link.href = url
-  link.textContent = title
-  const text = document.createElement('p')
-  text.textContent = excerpt
-  item.append(link, text)
+  item.append(Object.assign(document.createElement('a'), { href: url, textContent: title }), excerpt)
   return item
 }
 
@@ -87,6 +60,6 @@ function nameThisService(code) {
 
 for (const code of document.querySelectorAll('code')) nameThisService(code)
 for (const pre of document.querySelectorAll('main pre')) addCopyButton(pre)
-const contents = document.querySelector('.contents')
-if (contents) addSearch(contents)
-contents?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest' })
+startSearch(document.querySelector('search'))
+const menu = document.querySelector('.menu')
+menu.scrollTop = menu.querySelector('[aria-current]').offsetTop - 100

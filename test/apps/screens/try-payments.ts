@@ -202,11 +202,11 @@ function trySearches(screens: () => Screens): void {
 
   it('takes one filter after another without a click between, and two at once', async () => {
     const page = await screens().open('/console', { timezoneId: 'UTC' })
-    await page.locator('.failed-link').waitFor()
+    await page.locator('a.wrong').waitFor()
     await search(page, 'refunded')
     await expect.poll(() => chipsOf(page)).toEqual(['Refunded'])
     // Failed payments are none of those that were refunded.
-    await expect.poll(() => page.locator('.failed-link').count()).toBe(0)
+    await expect.poll(() => page.locator('a.wrong').count()).toBe(0)
     await page.keyboard.type('2026-10')
     await page.keyboard.press('Enter')
     await expect.poll(() => chipsOf(page)).toEqual(['2026-10-01', '2026-10-31', 'Refunded'])

@@ -24,7 +24,7 @@ export function tryVisits(screens: () => Screens): void {
       // Until the list notices that somebody reads, and the browser has kept the place.
       await page.waitForTimeout(500)
       const before = await placesOf(page)
-      const leave = [() => page.goBack(), () => page.locator('a.back').click()]
+      const leave = [() => page.goBack(), () => page.locator('main > a').click()]
       for (const goBack of leave) {
         await rowsOf(page).nth(40).locator('a').click()
         await page.getByText('Timeline').waitFor()
@@ -77,7 +77,7 @@ export function tryVisits(screens: () => Screens): void {
     await rowsOf(page).first().waitFor()
     const labels = await rowsOf(page)
       .first()
-      .locator('td:has(.copyable)')
+      .locator('td:has(.copy)')
       .evaluateAll((cells) => cells.map((cell) => getComputedStyle(cell, '::before').content.replace(/["\s]/g, '')))
     expect(labels).toEqual(['Payer', 'Payee'])
     expect(await isTooWide(page)).toBe(false)
