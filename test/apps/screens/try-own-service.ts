@@ -101,7 +101,7 @@ function tryKeys(screens: () => Screens, scene: Scene): void {
     const link = await page.locator('.pay-link').innerText()
     expect(link).toBe(`${scene.service.baseUrl}/pay/${scene.paid.paymentReference}?key=${publishable}`)
     await page.goto(link)
-    await page.getByText(/paid/i).first().waitFor()
+    await page.getByText('Payment complete').first().waitFor()
     await close(page)
   })
 }
