@@ -13,7 +13,7 @@ let running: ExportingService
 
 beforeAll(async () => {
   const NODE_OPTIONS = `--import data:text/javascript,${encodeURIComponent(late)}`
-  running = await startExporting({ NODE_OPTIONS })
+  running = await startExporting({ NODE_OPTIONS, MAX_CONNECTIONS: '9999999' })
 })
 afterAll(() => running?.stop())
 
@@ -54,4 +54,15 @@ it('measures lags by it as well', async () => {
   const { timestampSec } = await running.chain.client.head()
   await expect.poll(lag).toBeGreaterThanOrEqual(0)
   expect(await lag()).toBeGreaterThanOrEqual(Math.floor(Date.now() / 1_000 - timestampSec) - 5)
+})
+
+it('warns at the start of fewer descriptors than its connections need', () => {
+  expect(running.log()).toContainEqual(
+    expect.objectContaining({
+      level: 'warn',
+      limit: expect.any(Number),
+      needed: 9_999_999 + 8 + 256,
+      msg: expect.stringMatching(/^fewer files may be open/),
+    }),
+  )
 })

@@ -7,7 +7,12 @@ import { DatabaseTooNewError, OtherSchemaError } from '../../src/postgres/migrat
 import { MIGRATIONS } from '../../src/postgres/migrations/list.ts'
 import { migrate, pendingMigrations } from '../../src/postgres/migrations/migrate.ts'
 import type { Migration, TransactionMigration } from '../../src/postgres/migrations/migration.ts'
-import { describeWait, type WaitingStep } from '../../src/postgres/migrations/migration-report.ts'
+import {
+  describeBuild,
+  describeWait,
+  type IndexProgress,
+  type WaitingStep,
+} from '../../src/postgres/migrations/migration-report.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import { lastRelease, releasedFile } from '../support/last-release.ts'
 import { PATIENCE } from '../support/patience.ts'
@@ -107,7 +112,7 @@ test('a step that waits for a lock lets others pass between its tries, and tells
   const reading = await db.knex.transaction()
   await reading.raw('select count(*) from firsts')
   const events: WaitingStep[] = []
-  const report = (event: WaitingStep) => events.push(event)
+  const report = { waits: (event: WaitingStep) => events.push(event), builds: () => {} }
   const hurried = { migrations: [first, second], report, lockTimeoutMs: 20, firstPauseMs: 20 }
   const migrating = migrate(db.knex, hurried)
   await vi.waitFor(() => expect(events).toHaveLength(2), PATIENCE)
@@ -177,11 +182,18 @@ describe('an index', () => {
   }
   beforeEach(async () => void (await migrate(db.knex, { migrations: [first, second] })))
 
-  test('is built while a transaction writes the table', async () => {
+  test('is built while a transaction writes the table, and tells how far it is', async () => {
     const writing = await db.knex.transaction()
     await writing.raw('insert into firsts values (3, 3)')
-    const migrating = migrate(db.knex, all)
+    const reported: IndexProgress[] = []
+    const report = { waits: () => {}, builds: (building: IndexProgress) => reported.push(building) }
+    const migrating = migrate(db.knex, { ...all, report, reportEveryMs: 20 })
     await untilBuilding()
+    await vi.waitFor(
+      () =>
+        expect(reported.map(describeBuild)).toContainEqual(expect.stringMatching(/^index \w+: waiting for writers/)),
+      PATIENCE,
+    )
     await writing.raw('insert into firsts values (4, 4)')
     await db.knex.raw('insert into firsts values (5, 5)')
     await writing.commit()

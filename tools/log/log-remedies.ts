@@ -37,6 +37,9 @@ export const remedies: Readonly<Record<string, Remedy>> = {
   'sending webhooks failed; trying again': { do: nothing },
   'the configuration is wrong': { do: 'correct all of `faults`' },
   'the process ends': { do: 'see `reason`; the supervisor starts it again' },
+  'fewer files may be open than the configuration needs: connections beyond that are closed at once': {
+    do: 'raise the limit (`LimitNOFILE`, `ulimit -n`) to `needed`, or lower `MAX_CONNECTIONS`',
+  },
   'no more files may be open: new connections are closed at once': {
     do: 'raise the limit (`LimitNOFILE`, `ulimit -n`), or lower `MAX_CONNECTIONS`; ENFILE: the system’s, `fs.file-max`',
   },

@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs'
 import packageFile from '../../../package.json' with { type: 'json' }
+import { DEFAULT_CONNECTION_LIMITS } from '../../api/listener/connection-limits.ts'
 import type { Config } from '../../config.ts'
 import type { Logger } from '../../domain/logger.ts'
 import type { Telemetry } from '../../domain/telemetry/telemetry.ts'
@@ -12,10 +14,16 @@ export interface ServeTools {
   readonly telemetry: Telemetry
 }
 
-/** Logs what starts. */
+/** Logs what starts, and warns of what will be short. */
 export function announceStart(config: Config, logger: Logger): void {
   const { pid, version: node } = process
   logger.info({ release: packageFile.version, node, pid, configuration: withoutSecrets(config) }, 'starting')
+  const limit = readDescriptorLimit()
+  const needed = descriptorsNeeded(config)
+  if (limit !== undefined && limit < needed) {
+    const message = 'fewer files may be open than the configuration needs: connections beyond that are closed at once'
+    logger.warn({ limit, needed }, message)
+  }
 }
 
 /** Loads what exports metrics and traces. @throws NotInstalledError; Error that names the port */
@@ -39,5 +47,24 @@ function withoutSecrets({ database, lifi, tls, ...config }: Config): object {
     database: { kind: database.kind, ...ofUrl },
     lifi: lifi && new URL(lifi.url).host,
     tls: tls?.certPath,
+  }
+}
+
+/** Nodes, files, the log, and what Node itself holds. */
+const OTHER_DESCRIPTORS = 256
+
+function descriptorsNeeded({ limits, database, databaseConnections = 8 }: Config): number {
+  const servers = database.kind === 'URL' ? 1 + database.replicaUrls.length : 1
+  const { maxConnections = DEFAULT_CONNECTION_LIMITS.maxConnections } = limits
+  return maxConnections + servers * databaseConnections + OTHER_DESCRIPTORS
+}
+
+/** Undefined where the system does not say. */
+function readDescriptorLimit(): number | undefined {
+  try {
+    const [, limit] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
+    return limit === undefined ? undefined : Number(limit)
+  } catch {
+    return undefined
   }
 }

@@ -48,7 +48,10 @@ export async function openStore(
 ): Promise<OpenStore> {
   const watch = watchStatements(telemetry)
   const options = { statementTimeoutMs: STATEMENT_TIMEOUT_MS, poolMax: config.databaseConnections, logger, watch }
-  const report: MigrationReport = (waiting) => logger.warn(waiting, 'a step of the schema waits and is tried again')
+  const report: MigrationReport = {
+    waits: (waiting) => logger.warn(waiting, 'a step of the schema waits and is tried again'),
+    builds: (building) => logger.info(building, 'an index is built'),
+  }
   if (config.database.kind === 'URL') {
     const { url, replicaUrls, maxPrepared } = config.database
     const ofUrl = { ...options, maxPrepared }

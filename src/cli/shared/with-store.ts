@@ -8,7 +8,7 @@ import { openEmbeddedServer } from '../../postgres/embedded/embedded-server.ts'
 import { createDatabase } from '../../postgres/knex.ts'
 import { requireMigratable } from '../../postgres/migrations/applied-migrations.ts'
 import { migrate } from '../../postgres/migrations/migrate.ts'
-import { describeWait } from '../../postgres/migrations/migration-report.ts'
+import { describeBuild, describeWait, type MigrationReport } from '../../postgres/migrations/migration-report.ts'
 import { type CommandContext, EXIT_FAILED, parseAccountName, UsageError } from './command.ts'
 
 /** The environment variables that configure a command's database. */
@@ -26,9 +26,14 @@ export function withStore<T>(context: CommandContext, work: (knex: Knex) => Prom
   })
 }
 
-/** Migrates, and tells a person what it waits for. @returns the steps that ran */
+/** Migrates, and tells a person what it waits for and how far an index is. @returns the steps that ran */
 export function migrateFor({ stderr, signal }: CommandContext, knex: Knex, contract = false): Promise<string[]> {
-  return migrate(knex, { contract, report: (waiting) => stderr.write(`${describeWait(waiting)}\n`), signal })
+  const write = (line: string) => stderr.write(`${line}\n`)
+  const report: MigrationReport = {
+    waits: (waiting) => write(describeWait(waiting)),
+    builds: (building) => write(describeBuild(building)),
+  }
+  return migrate(knex, { contract, report, signal })
 }
 
 /**

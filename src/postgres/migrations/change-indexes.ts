@@ -3,8 +3,15 @@ import type { Knex } from 'knex'
 import { withConnection } from '../cancellable.ts'
 import { runWithoutTimeouts } from '../without-timeouts.ts'
 import { type IndexBuild, type IndexChange, statementOf } from './migration.ts'
+import type { IndexProgress, MigrationReport } from './migration-report.ts'
 
 const CHECK_EVERY_MS = 250
+
+interface ChangeOptions {
+  readonly report?: MigrationReport
+  readonly reportEveryMs?: number
+  readonly signal?: AbortSignal | undefined
+}
 
 /**
  * Builds and drops indexes without stopping writes. What an earlier call left is continued: a valid index of the name counts as built, an
@@ -12,9 +19,17 @@ const CHECK_EVERY_MS = 250
  *
  * @throws Error of the database; the index may then exist and not be valid
  */
-export async function changeIndexes(knex: Knex, changes: readonly IndexChange[], signal?: AbortSignal): Promise<void> {
-  const run = (change: IndexChange) =>
-    withConnection(knex, signal, (connection) => runWithoutTimeouts(knex, connection, statementOf(change)))
+export async function changeIndexes(
+  knex: Knex,
+  changes: readonly IndexChange[],
+  { report, reportEveryMs = 10_000, signal }: ChangeOptions,
+): Promise<void> {
+  async function run(change: IndexChange): Promise<void> {
+    const reporting = setInterval(() => void reportBuilds(knex, report), reportEveryMs)
+    await withConnection(knex, signal, (connection) =>
+      runWithoutTimeouts(knex, connection, statementOf(change)),
+    ).finally(() => clearInterval(reporting))
+  }
   for (const change of changes) {
     if ('build' in change) {
       await untilOrphanEnds(knex, change, signal)
@@ -25,6 +40,20 @@ export async function changeIndexes(knex: Knex, changes: readonly IndexChange[],
     }
     await run(change)
   }
+}
+
+/** Reports what is built now. The server tells nothing of a distributed table, where others do the work. */
+async function reportBuilds(knex: Knex, report: MigrationReport | undefined): Promise<void> {
+  const percent = 'floor(100.0 * ?? / nullif(??, 0))::int'
+  const { rows } = await knex
+    .raw<{ rows: IndexProgress[] }>(
+      `select index_relid::regclass::text as index, phase,
+         case when phase like '%loading tuples%' then ${percent} else ${percent} end as percent
+       from pg_stat_progress_create_index where datname = current_database()`,
+      ['tuples_done', 'tuples_total', 'blocks_done', 'blocks_total'],
+    )
+    .catch(() => ({ rows: [] }))
+  for (const building of rows) report?.builds(building)
 }
 
 /** undefined: there is no such index */

@@ -17,6 +17,8 @@ export interface MigrateOptions {
   /** Also runs the steps that remove what older releases use. Without it they run in a new database only. */
   readonly contract?: boolean
   readonly report?: MigrationReport
+  /** How often the building of an index is reported, in milliseconds; default 10,000. */
+  readonly reportEveryMs?: number
   /** Ends the work: a statement that runs is cancelled, and what it began is continued by the next call. */
   readonly signal?: AbortSignal | undefined
   /** How long a step waits for a lock, while it holds up everybody who comes after it, in milliseconds; default 1,000. */
@@ -86,7 +88,7 @@ async function tryRepeatedly(step: Migration, knex: Knex, options: MigrateOption
       if (tries >= maxTries) throw new Error(`${step.name} was tried ${tries} times`, { cause: error })
       const pauseMs = Math.min(firstPauseMs * 2 ** (tries - 1), LONGEST_PAUSE_MS)
       const blockers = await findBlockers(knex)
-      report?.({ step: step.name, error: error as Error, blockers, pauseMs })
+      report?.waits({ step: step.name, error: error as Error, blockers, pauseMs })
       await sleep(pauseMs, undefined, { signal })
     }
   }
@@ -136,7 +138,7 @@ async function runIndexes(knex: Knex, step: IndexMigration, options: MigrateOpti
     try {
       while (!(await lock())) await sleep(ASK_EVERY_MS, undefined, { signal })
       if ((await nextOf(knex, options)) !== step) return false
-      await changeIndexes(knex, step.indexes, signal)
+      await changeIndexes(knex, step.indexes, options)
       await inTransaction(knex, signal, async (trx) => {
         await createRecords(trx)
         await recordStep(trx, step)
