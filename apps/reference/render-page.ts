@@ -19,6 +19,10 @@ export interface PageFrame {
 export function renderPage(frame: PageFrame, page: MarkdownDocument): string {
   const { body, parts } = renderDocument(page, frame.pages)
   const summary = page.summary === '' ? '' : `\n<meta name="description" content="${escapeHtml(page.summary)}">`
+  const feed =
+    page.url === '/docs/changelog'
+      ? '<link rel="alternate" type="application/atom+xml" href="/docs/changelog.atom">\n'
+      : ''
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -31,7 +35,7 @@ export function renderPage(frame: PageFrame, page: MarkdownDocument): string {
 <link rel="license" href="${frame.licences}">
 <link rel="service-desc" type="application/json" href="/openapi.json">
 <link rel="alternate" type="text/markdown" href="${page.source}">
-<script src="${frame.script}" type="module"></script>
+${feed}<script src="${frame.script}" type="module"></script>
 </head>
 <body>
 <a class="unseen" href="#content">Skip to the content</a>
@@ -184,6 +188,6 @@ function plain(text: string): string {
   return text.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').replaceAll(/^```.*|^\|[-| ]+\|$|[`*|]/gm, '')
 }
 
-function escapeHtml(text: string): string {
+export function escapeHtml(text: string): string {
   return text.replaceAll(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 }

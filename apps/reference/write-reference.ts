@@ -8,6 +8,7 @@ import { type BuiltFile, digestOf } from '../bundle/built-file.ts'
 import { bundleAssets } from '../bundle/bundle-app.ts'
 import { type ArchivedFile, packTarGz } from '../bundle/tar.ts'
 import { markReasons, writeApiPages } from './api-pages.ts'
+import { writeChangelogFeed } from './changelog-feed.ts'
 import { type MarkdownDocument, readDocuments, type Section } from './read-documents.ts'
 import { renderDocument, renderPage } from './render-page.ts'
 import type { FoundSection } from './search.ts'
@@ -31,10 +32,12 @@ export async function writeReference(root: string): Promise<readonly BuiltFile[]
   const pages = [writeOverview(about, others), ...others]
   const found = JSON.stringify(pages.flatMap((page) => sectionsOf(page, pages)))
   const sections = { path: `docs/assets/sections-${digestOf(found)}.json`, body: found }
+  const changelog = documents.find(({ url }) => url === '/docs/changelog')?.markdown ?? ''
   const frame = { pages, ...urls, sections: `/${sections.path}`, release }
   return [
     ...files,
     sections,
+    { path: 'docs/changelog.atom', body: writeChangelogFeed(changelog) },
     { path: 'protos.tar.gz', body: packTarGz(await readProtos(root)) },
     ...pages.flatMap((page) => [
       { path: `${page.url.slice(1)}.html`, body: renderPage(frame, page) },

@@ -88,6 +88,7 @@ function nameOf(path: string): string | undefined {
 }
 
 const contentTypes: Readonly<Record<string, string>> = {
+  '.atom': 'application/atom+xml; charset=utf-8',
   '.gz': 'application/gzip',
   '.html': 'text/html; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
