@@ -360,7 +360,7 @@ it('an accepted event counts again when a reorg has moved it to another block', 
 it.each([
   [['unmatched', 'list', '--reason', 'WRONG_PAYE'], 'did you mean "WRONG_PAYEE"?'],
   [['unmatched', 'list', '--limit', '-1'], 'argument is ambiguous'],
-  [['unmatched', 'list', '--limit', '100001'], 'at most 100000'],
+  [['unmatched', 'list', '--limit', '100001'], '--limit is "100001": use a whole number from 0 to 100000'],
   [['unmatched', 'list', '--chain', 'nowhere'], 'the chains file has no chain "nowhere"'],
   [accept({ tx: '0x12' }), '--tx is "0x12", which is not a transaction hash'],
   [accept({ event: '-1' }), 'argument is ambiguous'],

@@ -142,12 +142,12 @@ describe('a server', () => {
     await expect(client.connect()).rejects.toMatchObject({ code: '28P01' })
   })
 
-  test('is the only one of its folder: a second start fails', async () => {
+  test('is the only one of its folder: a second start fails with the pid of the first', async () => {
     usePrepared()
     const server = await start()
     await expect(start({ lockWaitSec: 0 })).rejects.toMatchObject({
       reason: 'FOLDER_HELD',
-      message: expect.stringContaining(`Another process runs the database in ${dataDir}/pg`),
+      message: expect.stringContaining(`The process with pid ${process.pid} runs the database in ${dataDir}/pg`),
     })
     expect(await query(server, 'select 1 as one')).toEqual([{ one: 1 }])
   })

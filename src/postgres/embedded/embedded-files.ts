@@ -153,6 +153,19 @@ export async function dataOwner(folder: ServerFolder): Promise<{ uid: number; gi
 }
 
 /**
+ * The pid to name in a message about a running server: that of the process which started it, because stopping the server alone would leave
+ * that process without a database. The server's own pid where its starter has ended; undefined where no server has written a pid file.
+ */
+export async function holderPid(folder: ServerFolder): Promise<number | undefined> {
+  const text = await readFile(join(folder.data, 'postmaster.pid'), 'utf8').catch(() => '')
+  const pid = Number.parseInt(text, 10)
+  if (Number.isNaN(pid)) return undefined
+  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '')
+  const parent = Number(/^PPid:\s+(\d+)$/m.exec(status)?.[1] ?? 0)
+  return parent > 1 ? parent : pid
+}
+
+/**
  * Why an embedded PostgreSQL could not be started or joined.
  *
  * - `FOLDER_HELD`: another process runs a server in the folder

@@ -11,6 +11,7 @@ import {
   dataOwner,
   EmbeddedServerError,
   findBinaries,
+  holderPid,
   prepareFolder,
   type ServerBinaries,
   type ServerFolder,
@@ -157,7 +158,7 @@ async function untilReady(
   // it comes after the last line of stderr; 'exit' may come before it
   child.once('close', (code) => {
     if (signal?.aborted) reject(signal.reason)
-    else reject(explainExit(code, folder, last.join('\n')))
+    else void explainExit(code, folder, last.join('\n')).then(reject)
   })
   child.once('error', (cause) =>
     reject(
@@ -176,9 +177,11 @@ async function untilReady(
 
 const INCOMPATIBLE = /initialized by PostgreSQL version (\d+), which is not compatible with this version (\d+)/
 
-function explainExit(code: number | null, folder: ServerFolder, log: string): EmbeddedServerError {
+async function explainExit(code: number | null, folder: ServerFolder, log: string): Promise<EmbeddedServerError> {
   if (code === LOCK_HELD) {
-    const message = `Another process runs the database in ${folder.root}, and a folder has one server only. Stop it or choose another DATA_DIR.`
+    const pid = await holderPid(folder)
+    const holder = pid === undefined ? 'Another process' : `The process with pid ${pid}`
+    const message = `${holder} runs the database in ${folder.root}, and a folder has one server only. Stop it or choose another DATA_DIR.`
     return new EmbeddedServerError('FOLDER_HELD', message)
   }
   const [, old, present] = INCOMPATIBLE.exec(log) ?? []

@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from '../../domain/logger.ts'
+import { untilAborted } from '../../domain/within.ts'
 import { type Admission, type Breaker, createBreaker } from '../../nodes/breaker.ts'
 import type { UrlLimits } from '../../nodes/node-limits.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
@@ -109,7 +110,8 @@ function admit({ breaker, limits, softMs, clock }: State): Admission {
 async function read(state: State, asks: readonly Ask[], terms: ReadTerms): Promise<Reading> {
   using limit = startTimeLimit(terms.timeoutMs, terms.signal)
   try {
-    const reading = await state.readChain(asks, limit.signal)
+    // A request takes a moment to end: its failure counts before a caller learns when to ask again.
+    const reading = await untilAborted(state.readChain(asks, limit.signal), limit.signal)
     state.headSec = Math.max(state.headSec, reading.timestampSec)
     terms.check(reading)
     state.breaker.succeed()
