@@ -172,7 +172,7 @@ async function plant({ file, right, wrong }: Fault): Promise<string[]> {
   await mkdir(copy, { recursive: true })
   try {
     await cp(join(root, 'src'), join(copy, 'src'), { recursive: true })
-    await symlink(join(root, 'gen'), join(copy, 'gen'))
+    for (const beside of ['gen', 'package.json']) await symlink(join(root, beside), join(copy, beside))
     const path = join(copy, 'src', file)
     const source = await readFile(path, 'utf8')
     expect(source.split(right)).toHaveLength(2)
