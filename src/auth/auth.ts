@@ -7,7 +7,7 @@ import type { Caller, ReportLimit } from './caller.ts'
 import { createFindKeyInForce, isInForce, PUBLISHABLE_CALLS_PER_MINUTE, stateOf } from './find-key-in-force.ts'
 import { createCountAddress } from './limit-addresses.ts'
 import { createCountCall } from './limit-calls.ts'
-import { type KeyPage, listKeyChanges, listKeys } from './list-keys.ts'
+import { type KeyPage, listKeyChanges, listKeys, readKeyPage } from './list-keys.ts'
 import { createKeys } from './manage-keys.ts'
 import { createPageOrigins } from './page-origins.ts'
 import { createRecordUse } from './record-use.ts'
@@ -80,6 +80,7 @@ export function createAuth(options: AuthOptions) {
       keys: createKeys({ repository, now, processKeys }),
       /** The key of a call; undefined once it has ended. */
       find: findKeyInForce,
+      checkList: (account: Account, page: KeyPage) => void readKeyPage(cursorSecret, account, page),
       list: (account: Account, page: KeyPage, signal?: AbortSignal) =>
         listKeys({ repository, cursorSecret }, account, page, now(), signal),
       listChanges: (account: Account, id: string | undefined, signal?: AbortSignal) =>

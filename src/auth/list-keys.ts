@@ -26,6 +26,13 @@ interface ListOptions {
   readonly cursorSecret: Uint8Array
 }
 
+/** Reads what was sent, as {@link listKeys} does. @throws WaybillError INVALID_LIMIT, INVALID_CURSOR */
+export function readKeyPage(cursorSecret: Uint8Array, account: Account, { limit, cursor }: KeyPage) {
+  const seal = { secret: cursorSecret, scope: `${account.id}/keys`, version: 1 }
+  const carried = () => (cursor === undefined ? undefined : (openCursor(seal, cursor) as Carried))
+  return { seal, ...readAll({ carried, sentLimit: () => requirePageLimit(limit) }) }
+}
+
 /**
  * Lists an account's keys: those in force when the first page was read, then those that had ended, each newest first.
  *
@@ -34,15 +41,11 @@ interface ListOptions {
 export async function listKeys(
   { repository, cursorSecret }: ListOptions,
   account: Account,
-  { limit: sent, cursor }: KeyPage,
+  page: KeyPage,
   now: Date,
   signal?: AbortSignal,
 ) {
-  const seal = { secret: cursorSecret, scope: `${account.id}/keys`, version: 1 }
-  const { carried, sentLimit } = readAll({
-    carried: () => (cursor === undefined ? undefined : (openCursor(seal, cursor) as Carried)),
-    sentLimit: () => requirePageLimit(sent),
-  })
+  const { seal, carried, sentLimit } = readKeyPage(cursorSecret, account, page)
   const { atMs, position } = carried ?? { atMs: now.getTime() }
   const limit = sentLimit ?? carried?.limit ?? DEFAULT_PAGE_LIMIT
   const at = new Date(atMs)

@@ -65,6 +65,8 @@ export function createKeys({ repository, now, processKeys = [] }: KeysOptions) {
   }
 
   return {
+    /** Reads what was sent, and does nothing else. @throws WaybillError of kind INVALID_INPUT */
+    check: (input: KeyInput) => void parseKeyTerms(input, now()),
     /**
      * Creates a key, and the account of that name if there is none.
      *

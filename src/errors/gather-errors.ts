@@ -124,6 +124,6 @@ const fieldsOfReasons: { readonly [R in Reason]?: string } = {
 }
 
 /** The violations of an error; one without a field where no one field is wrong. */
-function violationsOf({ violations, reason, message }: WaybillError): readonly FieldViolation[] {
+export function violationsOf({ violations, reason, message }: WaybillError): readonly FieldViolation[] {
   return violations.length > 0 ? violations : [{ field: fieldsOfReasons[reason] ?? '', reason, description: message }]
 }

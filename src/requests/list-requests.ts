@@ -49,14 +49,7 @@ export async function listRequests(
   signal?: AbortSignal,
 ): Promise<ListedRequests> {
   const currencies = readOnce(() => lists.currencies(account, signal))
-  // The version is raised when a filter is added or means something else, too: processes that do not know it refuse the cursor.
-  const seal = { secret: cursorSecret, scope: `${account.name}/requests`, version: 5 }
-  const { given, carried, sentLimit } = await readAllInOrder({
-    given: () => parseRequestFilter(input, { ...known, currencies }),
-    carried: () => (input.cursor === undefined ? undefined : (openCursor(seal, input.cursor) as Carried)),
-    sentLimit: () => requirePageLimit(input.limit),
-  })
-  if (carried !== undefined) requireSame({ ...carried.filter }, { ...given }, Object.keys(given))
+  const { seal, given, carried, sentLimit } = await readList({ known, cursorSecret }, account, input, currencies)
   const filter = carried?.filter ?? given
   const limit = sentLimit ?? carried?.limit ?? DEFAULT_PAGE_LIMIT
   const matching = await match(filter, currencies, now())
@@ -89,6 +82,34 @@ type ReadCurrencies = () => Promise<readonly string[]>
 async function match(filter: RequestFilter, currencies: ReadCurrencies, now: Date): Promise<MatchingRequests> {
   const isOfCurrencies = filter.network !== undefined || filter.currency !== undefined
   return { filter, currencies: findCurrencies(filter, isOfCurrencies ? await currencies() : []), now }
+}
+
+/** Reads what was sent, as {@link listRequests} does. @throws WaybillError of kind INVALID_INPUT */
+export function checkList(
+  options: ListOptions,
+  account: Account,
+  input: ListInput,
+  signal?: AbortSignal,
+): Promise<unknown> {
+  const currencies = readOnce(() => options.lists.currencies(account, signal))
+  return readList(options, account, input, currencies)
+}
+
+async function readList(
+  { known, cursorSecret }: Pick<ListOptions, 'known' | 'cursorSecret'>,
+  account: Account,
+  input: ListInput,
+  currencies: ReadCurrencies,
+) {
+  // The version is raised when a filter is added or means something else, too: processes that do not know it refuse the cursor.
+  const seal = { secret: cursorSecret, scope: `${account.name}/requests`, version: 5 }
+  const sent = await readAllInOrder({
+    given: () => parseRequestFilter(input, { ...known, currencies }),
+    carried: () => (input.cursor === undefined ? undefined : (openCursor(seal, input.cursor) as Carried)),
+    sentLimit: () => requirePageLimit(input.limit),
+  })
+  if (sent.carried !== undefined) requireSame({ ...sent.carried.filter }, { ...sent.given }, Object.keys(sent.given))
+  return { seal, ...sent }
 }
 
 async function countMatches(

@@ -4,7 +4,7 @@ import type { TermsInput } from '../domain/request-line.ts'
 import { requirePaymentReference } from '../domain/require-input.ts'
 import { waybillError } from '../errors/waybill-error.ts'
 import { actorOf } from '../store/audit-repository.ts'
-import { type ListInput, listRequests } from './list-requests.ts'
+import { checkList, type ListInput, listRequests } from './list-requests.ts'
 import {
   explainOtherTerms,
   hashTerms,
@@ -160,6 +160,14 @@ export function createRequests(options: RequestsOptions) {
 
     /** @throws WaybillError as {@link listRequests} does */
     list: (account: Account, input: ListInput, signal?: AbortSignal) => listRequests(options, account, input, signal),
+
+    /** Reads what was sent for `create`, `update`, `list` and `get`, and does nothing else. @throws WaybillError of kind INVALID_INPUT */
+    check: {
+      create: (input: TermsInput) => void parseTerms(input, known),
+      update: (input: UpdateInput) => void parseUpdate(input),
+      list: (account: Account, input: ListInput, signal?: AbortSignal) => checkList(options, account, input, signal),
+      get: (text: string) => void requirePaymentReference('paymentReference', text),
+    },
   }
 }
 

@@ -33,7 +33,7 @@ import {
 import { type RankedTerms, rankRoutes } from './quotes/rank.ts'
 
 /** Parses what a caller asks. @throws WaybillError for input that is not valid */
-function readRoutesQuestion(
+export function readRoutesQuestion(
   question: RoutesQuestion,
   directories: Parameters<typeof parsePreferences>[1],
 ): { readonly question: ParsedQuestion; readonly preferences: Preferences } {

@@ -24,7 +24,7 @@ import {
 import { BATCH_ROUTE_ID } from './quotes/route-id.ts'
 
 /** Parses what a caller asks. @throws WaybillError for input that is not valid */
-function readBatchQuestion(question: BatchQuestion) {
+export function readBatchQuestion(question: BatchQuestion) {
   return readAll({
     references: () =>
       readEach(question.paymentReferences, (text, i) => requirePaymentReference(`paymentReferences[${i}]`, text)),

@@ -45,7 +45,7 @@ export class QuoteChangedError extends WaybillError {
 }
 
 /** Parses what a caller asks. @throws WaybillError for input that is not valid, whatever the route */
-function readPaymentQuestion(question: PaymentQuestion, directories: Parameters<typeof readChoice>[1]) {
+export function readPaymentQuestion(question: PaymentQuestion, directories: Parameters<typeof readChoice>[1]) {
   return readAll({
     question: () => parseQuestion(question),
     slippage: () => readSlippage(question.slippage),

@@ -2,11 +2,18 @@ import type { ChainDirectory } from '../chains/chain-directory.ts'
 import { listCurrencies } from '../chains/list-currencies.ts'
 import type { TokenDirectory } from '../chains/token-directory.ts'
 import type { Logger } from '../domain/logger.ts'
+import type { BatchQuestion, PaymentQuestion, RoutesQuestion } from '../domain/route.ts'
 import { createNodeLimits, type NodeLimits } from '../nodes/node-limits.ts'
-import { createFindOptions, createFindRoutes, createStreamRoutes, createWarningsOf } from './find-routes.ts'
+import {
+  createFindOptions,
+  createFindRoutes,
+  createStreamRoutes,
+  createWarningsOf,
+  readRoutesQuestion,
+} from './find-routes.ts'
 import type { ObjectionTo } from './plans/provider.ts'
-import { createPrepareBatch } from './prepare-batch.ts'
-import { createPreparePayment } from './prepare-payment.ts'
+import { createPrepareBatch, readBatchQuestion } from './prepare-batch.ts'
+import { createPreparePayment, readPaymentQuestion } from './prepare-payment.ts'
 import { createConversionProvider } from './providers/conversion.ts'
 import { createDirectProvider } from './providers/direct.ts'
 import { createFindTransfer } from './providers/lifi/find-transfer.ts'
@@ -70,6 +77,12 @@ export function createRouting(options: RoutingOptions) {
     currencies: listCurrencies(chains, tokens),
     preparePayment: createPreparePayment(dependencies),
     prepareBatch: createPrepareBatch(dependencies),
+    /** Parses a question for routes, as both methods do. @throws WaybillError for input that is not valid */
+    checkQuestion: (question: RoutesQuestion) => void readRoutesQuestion(question, dependencies),
+    /** As `checkQuestion`, for `preparePayment`. */
+    checkPayment: (question: PaymentQuestion) => void readPaymentQuestion(question, dependencies),
+    /** As `checkQuestion`, for `prepareBatch`. */
+    checkBatch: (question: BatchQuestion) => void readBatchQuestion(question),
     warningsOf: createWarningsOf(dependencies),
     learnNodes: (signal: AbortSignal) => scanner.learnNodes(signal),
     /** undefined without a cross-chain provider. */

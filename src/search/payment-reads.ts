@@ -1,9 +1,11 @@
 import type { Knex } from 'knex'
+import type { Account } from '../domain/account.ts'
 import type { Payment } from '../domain/payment.ts'
+import { readAllInOrder } from '../errors/gather-errors.ts'
 import type { ReadPools } from '../postgres/replicas/read-pools.ts'
-import { createExportPages, type ExportInput } from './export/export-payments.ts'
+import { createExportPages, type ExportInput, readAfter } from './export/export-payments.ts'
 import { createPaymentSearch, type PaymentSearchOptions } from './page/payment-search.ts'
-import { createSummarizePayments } from './totals/summarize-payments.ts'
+import { createSummarizePayments, readSummaryInput, type SummaryInput } from './totals/summarize-payments.ts'
 
 /** The read operations on payments. */
 export type PaymentReads = ReturnType<typeof createPaymentReads>
@@ -11,12 +13,18 @@ export type PaymentReads = ReturnType<typeof createPaymentReads>
 /** The read operations on one pool. */
 export function createPaymentReads(options: PaymentSearchOptions) {
   const { knex } = options
-  const { search, get, parseFilter } = createPaymentSearch(options)
+  const { search, get, check, parseFilter } = createPaymentSearch(options)
   return {
     search,
     getPayment: get,
     summarize: createSummarizePayments({ knex, parseFilter }),
     readExport: createExportPages({ knex, parseFilter }),
+    /** Reads what was sent for a search or an export, and does nothing else. @throws WaybillError of kind INVALID_INPUT */
+    check: (account: Account, input: ExportInput, signal?: AbortSignal): Promise<unknown> =>
+      readAllInOrder({ search: () => check(account, input, signal), after: () => readAfter(input) }),
+    /** Reads what was sent for a summary, and does nothing else. @throws WaybillError of kind INVALID_INPUT */
+    checkSummary: (account: Account, input: SummaryInput, signal?: AbortSignal): Promise<unknown> =>
+      readSummaryInput(parseFilter, account, input, signal),
   }
 }
 

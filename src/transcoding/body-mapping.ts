@@ -34,22 +34,20 @@ export function compileBodyMapping(input: DescMessage, name: string, registry: R
   return (message, body, report = throwMistake) => {
     if (body === undefined || body.length === 0) return
     const json = parseJson(body)
-    let isRight = true
-    const check: ReportMistake = (error) => {
-      // Of a mistake in the whole body nothing can be said of the rest.
-      if (error.field === undefined) throw error
-      isRight = false
-      report(error)
-    }
-    if (field === undefined) checkMessage(input, json, '', check)
-    else checkField(field, json, '', check)
-    if (isRight) merge(input, message, field === undefined ? json : { [field.jsonName]: json }, registry)
+    const check = { registry, report }
+    const isRight = field === undefined ? checkMessage(input, json, '', check) : checkField(field, json, '', check)
+    if (field !== undefined && !isRight) return
+    merge(input, message, field === undefined ? json : wrap(field, json), registry)
   }
 }
 
 function refuseBody(_message: Message, body: Uint8Array | undefined): void {
   if (body === undefined || body.length === 0) return
   throw new TranscodingError('UNEXPECTED_BODY', 'this path takes no body')
+}
+
+function wrap(field: DescField, json: Json): Json {
+  return Object.fromEntries([[field.jsonName, json]])
 }
 
 /** What protobuf-es still refuses after the check is an invalid value, too. */
@@ -69,51 +67,94 @@ type Element =
   | { readonly fieldKind: 'enum'; readonly enum: DescEnum }
   | { readonly fieldKind: 'message'; readonly message: DescMessage }
 
+/** How a JSON value is checked. */
+interface JsonCheck {
+  /** Finds the types in google.protobuf.Any and extensions. */
+  readonly registry: Registry | undefined
+  readonly report: ReportMistake
+}
+
 /**
- * Checks a JSON value against a message before protobuf-es decodes it. protobuf-es refuses most of this too, but does not say where. It also reads
- * 30 February as 2 March, `1sec` as one second and `0x10` as 16, rounds 64-bit numbers beyond 2^53, and keeps numbers that an enum does not declare.
+ * Checks a JSON value against a message before protobuf-es decodes it, and removes the fields that are wrong. protobuf-es refuses most of
+ * this too, but does not say where. It also reads 30 February as 2 March, `1sec` as one second and `0x10` as 16, rounds 64-bit numbers
+ * beyond 2^53, and keeps numbers that an enum does not declare.
  *
  * It reports TranscodingError UNKNOWN_JSON_FIELD, DUPLICATE_JSON_FIELD, ONEOF_CONFLICT, INVALID_VALUE.
  *
  * @param path - where the value stands in the body, such as `payments[2].fee`; empty for the body itself
+ * @returns whether nothing was wrong
  * @throws TranscodingError INVALID_VALUE for a body that is no object
  */
-function checkMessage(desc: DescMessage, json: Json, path: string, check: ReportMistake): void {
+function checkMessage(desc: DescMessage, json: Json, path: string, check: JsonCheck): boolean {
   if (hasCustomJsonRepresentation(desc)) return checkWellKnown(desc, json, path, check)
-  if (!isObject(json)) return check(invalid(path, json, 'an object'))
+  if (!isObject(json)) return refuse(invalid(path, json, 'an object'), check)
   const given = new Map<DescField, string>()
-  for (const [key, value] of Object.entries(json)) {
-    const field = fieldsOf(desc).get(key)
-    const wrong = field === undefined ? unknownField(desc, key, path) : findRepeat(field, key, value, given, path)
-    if (wrong !== undefined) check(wrong)
-    else if (field !== undefined) checkField(field, value, pathTo(path, key), check)
+  let isRight = true
+  for (const key of Object.keys(json)) {
+    if (checkEntry(desc, { json, key, path }, given, check)) continue
+    delete json[key]
+    isRight = false
   }
+  return isRight
+}
+
+interface Entry {
+  readonly json: { [key: string]: Json }
+  readonly key: string
+  /** Of the object. */
+  readonly path: string
+}
+
+function checkEntry(
+  desc: DescMessage,
+  { json, key, path }: Entry,
+  given: Map<DescField, string>,
+  check: JsonCheck,
+): boolean {
+  const value = json[key] ?? null
+  const field = fieldsOf(desc).get(key)
+  if (field === undefined) {
+    return isExtension(desc, key, check.registry) || refuse(unknownField(desc, key, path), check)
+  }
+  const twice = findRepeat(field, key, value, given, path)
+  return twice === undefined ? checkField(field, value, pathTo(path, key), check) : refuse(twice, check)
 }
 
 /** As checkMessage, for the value of one field. JSON null leaves any field unset. */
-function checkField(field: DescField, json: Json, path: string, check: ReportMistake): void {
-  if (json === null) return
+function checkField(field: DescField, json: Json, path: string, check: JsonCheck): boolean {
+  if (json === null) return true
   switch (field.fieldKind) {
     case 'list': {
-      if (!Array.isArray(json)) return check(invalid(path, json, 'a list'))
+      if (!Array.isArray(json)) return refuse(invalid(path, json, 'a list'), check)
       const element = kindOfElement(field, field.listKind)
-      for (const [index, item] of json.entries()) checkSingular(element, item, `${path}[${index}]`, check)
-      return
+      let isRight = true
+      for (const [index, item] of json.entries()) {
+        if (!checkSingular(element, item, `${path}[${index}]`, check)) isRight = false
+      }
+      return isRight
     }
     case 'map': {
-      if (!isObject(json)) return check(invalid(path, json, 'an object'))
+      if (!isObject(json)) return refuse(invalid(path, json, 'an object'), check)
       const element = kindOfElement(field, field.mapKind)
+      let isRight = true
       for (const [key, item] of Object.entries(json)) {
-        checkMapKey(field.mapKey, key, path, check)
-        checkSingular(element, item, pathTo(path, key), check)
+        const isEntry = checkMapKey(field.mapKey, key, path, check)
+        if (!isEntry || !checkSingular(element, item, pathTo(path, key), check)) isRight = false
       }
-      return
+      return isRight
     }
     case 'scalar':
     case 'enum':
     case 'message':
-      checkSingular(field, json, path, check)
+      return checkSingular(field, json, path, check)
   }
+}
+
+/** Reports a mistake in a field; one in the whole body is thrown, since nothing can be said of the rest. @returns false */
+function refuse(error: TranscodingError, { report }: JsonCheck): false {
+  if (error.field === undefined) throw error
+  report(error)
+  return false
 }
 
 /** The field of an element of a list or map. Their descriptors name its kind in another property than a field's. */
@@ -121,7 +162,7 @@ function kindOfElement(field: DescField, fieldKind: 'scalar' | 'enum' | 'message
   return { ...field, fieldKind } as Element
 }
 
-function checkSingular(element: Element, json: Json, path: string, check: ReportMistake): void {
+function checkSingular(element: Element, json: Json, path: string, check: JsonCheck): boolean {
   switch (element.fieldKind) {
     case 'scalar':
       return checkScalar(element.scalar, json, path, check)
@@ -132,8 +173,8 @@ function checkSingular(element: Element, json: Json, path: string, check: Report
   }
 }
 
-function checkScalar(scalar: ScalarType, json: Json, path: string, check: ReportMistake): void {
-  if (!isScalar(scalar, json)) check(invalid(path, json, scalarReaders[scalar].expectation))
+function checkScalar(scalar: ScalarType, json: Json, path: string, check: JsonCheck): boolean {
+  return isScalar(scalar, json) || refuse(invalid(path, json, scalarReaders[scalar].expectation), check)
 }
 
 function isScalar(scalar: ScalarType, json: Json): boolean {
@@ -148,24 +189,60 @@ function isScalar(scalar: ScalarType, json: Json): boolean {
 }
 
 /** Names exactly as declared, or the number of a declared value. */
-function checkEnum({ typeName, values }: DescEnum, json: Json, path: string, check: ReportMistake): void {
-  if (json === null && typeName === 'google.protobuf.NullValue') return
-  const isDeclared = values.some(({ number, name, jsonName }) => [number, name, jsonName].includes(json as string))
-  if (!isDeclared) check(invalid(path, json, describeEnum(values.map(({ jsonName }) => jsonName))))
+function checkEnum(desc: DescEnum, json: Json, path: string, check: JsonCheck): boolean {
+  if (json === null && desc.typeName === 'google.protobuf.NullValue') return true
+  if (typeof json === 'number' && desc.values.some((value) => value.number === json)) return true
+  if (typeof json === 'string' && desc.values.some((value) => value.name === json || value.jsonName === json)) {
+    return true
+  }
+  const names = desc.values.map((value) => value.jsonName)
+  return refuse(invalid(path, json, describeEnum(names)), check)
 }
 
-function checkMapKey(scalar: ScalarType, key: string, path: string, check: ReportMistake): void {
+function checkMapKey(scalar: ScalarType, key: string, path: string, check: JsonCheck): boolean {
   const fits = scalar === ScalarType.BOOL ? key === 'true' || key === 'false' : isScalar(scalar, key)
-  if (!fits) check(invalid(path, key, `a map key: ${scalarReaders[scalar].expectation}`))
+  return fits || refuse(invalid(path, key, `a map key: ${scalarReaders[scalar].expectation}`), check)
 }
 
-/** What protobuf-es reads too generously. It refuses what is wrong in an Any or a Struct by itself. */
-function checkWellKnown(desc: DescMessage, json: Json, path: string, check: ReportMistake): void {
+function checkWellKnown(desc: DescMessage, json: Json, path: string, check: JsonCheck): boolean {
+  if (desc.typeName === 'google.protobuf.Any') return checkAny(json, path, check)
   const wrapped = isWrapperDesc(desc) ? desc.fields[0] : undefined
   if (wrapped?.fieldKind === 'scalar') return checkScalar(wrapped.scalar, json, path, check)
-  const reader = wellKnownReaders.get(desc.typeName)
-  if (reader === undefined || (typeof json === 'string' && reader.read(json) !== undefined)) return
-  check(invalid(path, json, reader.expectation))
+  const expectation = brokenExpectation(desc, json)
+  return expectation === undefined || refuse(invalid(path, json, expectation), check)
+}
+
+/** What a value of a well-known type should be; undefined where it is. */
+function brokenExpectation({ typeName }: DescMessage, json: Json): string | undefined {
+  switch (typeName) {
+    case 'google.protobuf.Timestamp':
+    case 'google.protobuf.Duration': {
+      const reader = wellKnownReaders.get(typeName)
+      return typeof json === 'string' && reader?.read(json) !== undefined ? undefined : reader?.expectation
+    }
+    case 'google.protobuf.FieldMask':
+      return typeof json === 'string' && !json.includes('_')
+        ? undefined
+        : 'field paths in lowerCamelCase separated by commas'
+    case 'google.protobuf.Struct':
+      return isObject(json) ? undefined : 'an object'
+    case 'google.protobuf.ListValue':
+      return Array.isArray(json) ? undefined : 'a list'
+    default:
+      return undefined
+  }
+}
+
+function checkAny(json: Json, path: string, check: JsonCheck): boolean {
+  if (!isObject(json)) return refuse(invalid(path, json, 'an object with "@type"'), check)
+  const { '@type': url, ...rest } = json
+  if (url === undefined && Object.keys(rest).length === 0) return true
+  const desc = typeof url === 'string' ? check.registry?.getMessage(url.slice(url.lastIndexOf('/') + 1)) : undefined
+  if (desc === undefined) {
+    return refuse(invalid(pathTo(path, '@type'), url ?? null, 'the URL of a known type'), check)
+  }
+  if (!hasCustomJsonRepresentation(desc)) return checkMessage(desc, rest, path, check)
+  return checkMessage(desc, rest['value'] ?? null, pathTo(path, 'value'), check)
 }
 
 /** Finds that a field, or another member of its oneof, was given before. */
@@ -194,6 +271,11 @@ function unknownField(desc: DescMessage, key: string, path: string): Transcoding
   const where = pathTo(path, key)
   const known = desc.fields.map(({ jsonName }) => pathTo(path, jsonName))
   return new TranscodingError('UNKNOWN_JSON_FIELD', `unknown field ${quote(where)}`, { field: where, known })
+}
+
+function isExtension(desc: DescMessage, key: string, registry: Registry | undefined): boolean {
+  if (!key.startsWith('[') || !key.endsWith(']')) return false
+  return registry?.getExtension(key.slice(1, -1))?.extendee.typeName === desc.typeName
 }
 
 function invalid(path: string, json: Json, expectation: string): TranscodingError {

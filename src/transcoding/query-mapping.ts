@@ -72,7 +72,7 @@ export function compileQueryMapping(input: DescMessage, options: QueryMappingOpt
 
   return (message, rawQuery, report = throwMistake) => {
     if (rawQuery === '') return
-    const seen: SeenParameters = { given: new Set(), report }
+    const seen: SeenParameters = { given: new Set(), wrong: new Map(), report }
     for (const pair of rawQuery.split('&')) {
       if (pair === '') continue
       try {
@@ -88,6 +88,8 @@ export function compileQueryMapping(input: DescMessage, options: QueryMappingOpt
 interface SeenParameters {
   /** Singular fields that were given. */
   readonly given: Set<string>
+  /** How many elements of each list were wrong and left out. */
+  readonly wrong: Map<string, number>
   readonly report: ReportMistake
 }
 
@@ -101,20 +103,20 @@ export function openOwner(message: Message, parents: readonly MessageField[], na
 
 function append(
   owner: Message,
-  { field, reader, commaSeparated }: Target,
+  { field, reader, commaSeparated, canonical }: Target,
   { name, text }: { readonly name: string; readonly text: string },
-  { report }: SeenParameters,
+  { wrong, report }: SeenParameters,
 ): void {
   const elements = commaSeparated ? text.split(',') : [text]
   for (const element of elements) {
-    const place = `${name}[${lengthOfList(owner, field)}]`
+    const left = wrong.get(canonical) ?? 0
+    const place = `${name}[${lengthOfList(owner, field) + left}]`
     try {
       if (commaSeparated && element === '') throw emptyElement(elements.length === 1 ? name : place)
       appendToField(owner, field, readText(reader, place, element))
     } catch (thrown) {
+      wrong.set(canonical, left + 1)
       reportThrown(thrown, report)
-      // Counts for the places of those that follow. The message is not used.
-      appendToField(owner, field, undefined)
     }
   }
 }

@@ -69,6 +69,9 @@ export function createWebhooks(options: WebhooksOptions) {
     action,
   })
 
+  const check = (account: Account, input: WebhookInput, signal?: AbortSignal) =>
+    checkInput(options, account, input, signal)
+
   async function withState(account: Account, found: readonly Endpoint[], signal?: AbortSignal): Promise<Webhook[]> {
     const counts = await repository.countParked(account, signal)
     const { last } = await repository.extent(account, signal)
@@ -91,10 +94,12 @@ export function createWebhooks(options: WebhooksOptions) {
   }
 
   return {
+    /** Reads what was sent, and does nothing else. @throws WaybillError of kind INVALID_INPUT */
+    check,
     /** @throws WaybillError MISSING_FIELD, INVALID_WEBHOOK_URL, INVALID_FIELD, TOO_MANY_WEBHOOKS, those of a filter */
     async create(account: Account, input: WebhookInput, by: Changer, signal?: AbortSignal) {
       if (input.url === undefined) throw waybillError('MISSING_FIELD', { field: 'url' })
-      const { url = input.url } = await checkInput(options, account, input, signal)
+      const { url = input.url } = await check(account, input, signal)
       const kinds = input.kinds.length === 0 ? eventKinds : [...new Set(input.kinds)]
       const { filter = '', description } = input
       const terms = { id: randomUUID(), url, kinds, filter, description }
@@ -111,7 +116,7 @@ export function createWebhooks(options: WebhooksOptions) {
       withState(account, await repository.list(account, signal), signal),
     /** Changes what is given. @throws WaybillError as `create` does */
     async update(account: Account, id: string, input: WebhookUpdate, by: Changer, signal?: AbortSignal) {
-      const { url } = await checkInput(options, account, input, signal)
+      const { url } = await check(account, input, signal)
       const change = changeBy(by, 'UPDATE_WEBHOOK')
       const patch = (found: Endpoint) => patchOf(found, { ...input, url }, change.at)
       return update(account, id, patch, change, signal)

@@ -289,15 +289,6 @@ describe.each(calls)('a field that the definition of %s does not have', (method,
   })
 })
 
-it('unknown field numbers are reported first, and then all wrong values at once', async () => {
-  const unknownFields = [{ no: 99, wireType: 0, data: Uint8Array.of(1) }]
-  const call = { method: 'SearchPayments', request: { fromDate: 'soon', currency: ['USDX'] } }
-  const ofNumbers = await ask(ways.named('gRPC'), { ...call, unknownFields })
-  expect(ofNumbers.error?.violations).toMatchObject([{ field: '99', reason: 'UNKNOWN_FIELD' }])
-  const ofValues = await ask(ways.named('gRPC'), call)
-  expect(ofValues.error?.violations).toMatchObject([{ field: 'currency' }, { field: 'fromDate' }])
-})
-
 describe('calls that the database keeps waiting', () => {
   /** No call waits for its slot. */
   const allAtOnce = { maxSearches: 20, maxSearchesPerKey: 20, maxSummaries: 20, maxSummariesPerKey: 20 }

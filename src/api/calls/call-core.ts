@@ -1,8 +1,8 @@
-import type { DescMessage, DescMethod, Message } from '@bufbuild/protobuf'
+import { clearField, type DescMessage, type DescMethod, type Message } from '@bufbuild/protobuf'
 import type { Telemetry } from '../../domain/telemetry/telemetry.ts'
 import { within } from '../../domain/within.ts'
-import { mergeErrors } from '../../errors/gather-errors.ts'
-import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
+import { mergeErrors, violationsOf } from '../../errors/gather-errors.ts'
+import { kindOf, WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { TranscodingError } from '../../transcoding/errors/transcoding-error.ts'
 import { deprecationHeaders } from '../messages/proto-options.ts'
 import { fromTranscodingError } from '../messages/request-errors.ts'
@@ -152,11 +152,12 @@ interface ReadTerms {
   readonly watchBody: (call: Call) => () => void
 }
 
-/** Reads the request, and refuses values that break the rules of its definition. Each step lists all mistakes that it finds. */
+/** Reads the request, and refuses values that break the rules of its definition. */
 function checkRequests(validate: Validate, terms: ReadTerms): Interceptor {
-  return ({ desc }, next) => {
-    const { input, methodKind } = desc
-    if (methodKind === 'bidi_streaming' || methodKind === 'client_streaming') {
+  return (method, next) => {
+    const { desc } = method
+    const { input } = desc
+    if (desc.methodKind === 'bidi_streaming' || desc.methodKind === 'client_streaming') {
       return (call) => {
         call.requests = checkAll(call.incoming.requests ?? none(), input, validate)
         return next(call)
@@ -165,10 +166,10 @@ function checkRequests(validate: Validate, terms: ReadTerms): Interceptor {
     return async (call) => {
       try {
         call.request = await read(call, desc, terms)
+        validate(input, call.request)
       } catch (error) {
-        throw withReason(error, input)
+        throw await tellAll(error, call, method, validate)
       }
-      validate(input, call.request)
       return next(call)
     }
   }
@@ -187,6 +188,60 @@ async function read(call: Call, { methodKind }: DescMethod, { requestTimeoutMs, 
     call.isReading = false
     stopWatching()
   }
+}
+
+/**
+ * Adds to the first mistake of a request all others: those of its decoder, those of broken rules, and those that the handler would
+ * find. A check does not see the fields that are known to be wrong.
+ */
+async function tellAll(
+  thrown: unknown,
+  call: Call,
+  { desc, check: checkValues }: ServedMethod,
+  validate: Validate,
+): Promise<unknown> {
+  const first = withReason(thrown, desc.input)
+  if (!isMistake(first)) return first
+  const request = thrown instanceof TranscodingError ? thrown.decoded : call.request
+  if (request === undefined) return first
+  const mistakes = [first]
+  const checks: readonly (() => unknown)[] = [() => validate(desc.input, request), () => checkValues?.(request, call)]
+  for (const check of checks) {
+    clearWrong(desc.input, request, mistakes)
+    try {
+      await check()
+    } catch (error) {
+      mistakes.push(...newsOf(error, mistakes))
+    }
+  }
+  return mergeErrors(mistakes)
+}
+
+function isMistake(thrown: unknown): thrown is WaybillError {
+  return thrown instanceof WaybillError && kindOf(thrown.reason) === 'INVALID_INPUT'
+}
+
+function clearWrong({ fields }: DescMessage, request: Message, mistakes: readonly WaybillError[]): void {
+  const wrong = wrongFields(mistakes)
+  for (const field of fields) if (wrong.has(field.jsonName)) clearField(request, field)
+}
+
+function wrongFields(mistakes: readonly WaybillError[]): ReadonlySet<string> {
+  return new Set(mistakes.flatMap(violationsOf).map(({ field }) => topOf(field)))
+}
+
+/** What an error says of other fields, such as that one is missing; nothing if it is no mistake of the caller. */
+function newsOf(thrown: unknown, reported: readonly WaybillError[]): readonly WaybillError[] {
+  if (!isMistake(thrown)) return []
+  const known = wrongFields(reported)
+  const violations = violationsOf(thrown).filter(({ field }) => field === '' || !known.has(topOf(field)))
+  const { reason, message, metadata } = thrown
+  return violations.length === 0 ? [] : [new WaybillError(reason, message, metadata, { violations })]
+}
+
+/** The field of the request that a path begins with: `status` of `status[2]`. */
+function topOf(path: string): string {
+  return path.split(/[.[]/, 1)[0] ?? path
 }
 
 async function* checkAll(requests: Messages, input: DescMessage, validate: Validate): Messages {

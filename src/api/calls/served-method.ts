@@ -1,4 +1,4 @@
-import type { DescMethod, DescService, Message } from '@bufbuild/protobuf'
+import type { DescMethod, DescService, Message, MessageShape } from '@bufbuild/protobuf'
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt'
 import type { ServiceImpl } from '@connectrpc/connect'
 import type { Scope } from '../../auth/rules/api-key.ts'
@@ -46,10 +46,22 @@ export interface ServedMethod extends Omit<MethodAccess, 'scope'> {
   /** Whether it has no side effects, so that it may be called by GET. */
   readonly readsOnly: boolean
   readonly handler: Handler
+  readonly check: Check | undefined
 }
 
 /** A handler without the types of its messages. */
 type Handler = (request: Message | Messages, context: CallContext) => unknown
+
+/** Reads the values of a request as the handler does, and does nothing else. Throws the same error of the input. */
+type Check = (request: Message, context: CallContext) => unknown
+
+/**
+ * The checks of a service's methods, by local name. A check is called only for requests that are refused for another reason, so that their
+ * senders learn of wrong values in the same answer.
+ */
+export type ServiceChecks<S extends DescService> = {
+  readonly [K in keyof S['method']]?: (request: MessageShape<S['method'][K]['input']>, context: CallContext) => unknown
+}
 
 /**
  * Adds to a service its handlers and the scopes of its methods.
@@ -60,6 +72,7 @@ export function serveService<S extends DescService>(
   service: S,
   handlers: ServiceImpl<S>,
   access: ServiceAccess<S>,
+  checks: ServiceChecks<S> = {},
 ): ServedService {
   const methods = service.methods.map((desc): ServedMethod => {
     const localName = desc.localName as keyof S['method']
@@ -72,6 +85,7 @@ export function serveService<S extends DescService>(
       path: pathOf(desc),
       readsOnly: desc.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS,
       handler: handler.bind(handlers) as Handler,
+      check: checks[localName] as Check | undefined,
     }
   })
   return { service, methods }

@@ -9,6 +9,15 @@ import type { IssuedApiKey } from '../../auth/manage-keys.ts'
 import type { StoredApiKey } from '../../auth/sql/api-key-repository.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import { accountOf, callerOf } from '../calls/call.ts'
+import type { ServiceChecks } from '../calls/served-method.ts'
+
+/** The checks of KeysService. */
+export function createKeysChecks(calls: KeysCalls): ServiceChecks<typeof KeysService> {
+  return {
+    createKey: (request) => calls.keys.check(request),
+    listKeys: (request, context) => calls.checkList(accountOf(context), request),
+  }
+}
 
 /** Serves KeysService. */
 export function createKeysHandlers(calls: KeysCalls): ServiceImpl<typeof KeysService> {

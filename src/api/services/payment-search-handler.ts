@@ -20,6 +20,7 @@ import {
 } from '../../../gen/payments/v1/payment_search_service_pb.js'
 import type { Caller } from '../../auth/caller.ts'
 import { formatAddress } from '../../domain/address.ts'
+import { requirePaymentId } from '../../domain/require-input.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { SearchInput } from '../../search/filter/payment-filter.ts'
 import type { PaymentPage } from '../../search/page/payment-search.ts'
@@ -28,14 +29,29 @@ import type { GroupName } from '../../search/sql/read-summary.ts'
 import type { OwnSum, PaymentSummary, SummaryGroup, SummaryInput } from '../../search/totals/summarize-payments.ts'
 import type { WatchMessage, WatchPayments } from '../../search/watch/watch-payments.ts'
 import { accountOf, type CallContext, callerOf } from '../calls/call.ts'
+import type { ServiceChecks } from '../calls/served-method.ts'
 import { exportAnswers } from './export-forms.ts'
-import { filterInputOf, memberOf, paginationOf, wordOf } from './payment-filter-input.ts'
+import { type FilterRequest, filterInputOf, memberOf, paginationOf, wordOf } from './payment-filter-input.ts'
 import type { PaymentToProto } from './payment-to-proto.ts'
 
 /** What watches ask of the search module and of the auth module. */
 export interface WatchCalls {
   readonly watch: WatchPayments
   readonly issueTicket: (caller: Caller) => Promise<{ ticket: string; expiresAt: Date }>
+}
+
+/** The checks of PaymentSearchService. */
+export function createPaymentChecks(calls: PaymentReads): ServiceChecks<typeof PaymentSearchService> {
+  const checkFilter = (request: FilterRequest & { readonly after?: string | undefined }, context: CallContext) =>
+    calls.check(accountOf(context), { ...filterInputOf(request), after: request.after }, context.signal)
+  return {
+    searchPayments: (request, context) => calls.check(accountOf(context), inputOf(request), context.signal),
+    getPayment: ({ id }) => requirePaymentId('id', id),
+    summarizePayments: (request, context) =>
+      calls.checkSummary(accountOf(context), summaryInputOf(request), context.signal),
+    exportPayments: checkFilter,
+    watchPayments: checkFilter,
+  }
 }
 
 /** Serves PaymentSearchService. */

@@ -11,13 +11,18 @@ import type { PaymentReads } from '../../search/payment-reads.ts'
 import type { Webhooks } from '../../webhooks/webhooks.ts'
 import { type ServedService, serveService } from '../calls/served-method.ts'
 import { chooseExportForm, countExported } from './export-forms.ts'
-import { createKeysHandlers } from './keys-handler.ts'
+import { createKeysChecks, createKeysHandlers } from './keys-handler.ts'
 import { createOperationsHandlers, type OperationsCalls } from './operations-handler.ts'
-import { createPaymentSearchHandlers, type WatchCalls, watchEventId } from './payment-search-handler.ts'
+import {
+  createPaymentChecks,
+  createPaymentSearchHandlers,
+  type WatchCalls,
+  watchEventId,
+} from './payment-search-handler.ts'
 import { createPaymentToProto } from './payment-to-proto.ts'
-import { createRequestsHandlers, type RequestsCalls } from './requests-handler.ts'
-import { createRoutesHandlers, type RoutesCalls } from './routes-handler.ts'
-import { createWebhooksHandlers } from './webhooks-handler.ts'
+import { createRequestsChecks, createRequestsHandlers, type RequestsCalls } from './requests-handler.ts'
+import { createRoutesChecks, createRoutesHandlers, type RoutesCalls } from './routes-handler.ts'
+import { createWebhooksChecks, createWebhooksHandlers } from './webhooks-handler.ts'
 
 /** What the services of `payments.v1` ask of the other modules. */
 export interface PaymentsCalls {
@@ -44,47 +49,67 @@ export function createPaymentsServices(calls: PaymentsCalls): readonly ServedSer
   const { routes, payments, watch, requests, wallets, operations, webhooks, keys, findExplorer = noExplorer } = calls
   const toProto = createPaymentToProto(findExplorer)
   return [
-    serveService(RoutesService, createRoutesHandlers(routes, findExplorer), {
-      getPaymentRoutes: { scope: 'routes:read', isForPages: true },
-      streamPaymentRoutes: { scope: 'routes:read', isForPages: true },
-      getPaymentOptions: { scope: 'routes:read', isForPages: true },
-      listCurrencies: { scope: 'routes:read', isForPages: true },
-      getPaymentCalldata: { scope: 'routes:read', isForPages: true },
-      getBatchCalldata: 'routes:read',
-    }),
-    serveService(PaymentSearchService, createPaymentSearchHandlers(payments, watch, toProto), {
-      searchPayments: { scope: 'payments:read', slot: 'page' },
-      getPayment: 'payments:read',
-      summarizePayments: { scope: 'payments:read', slot: 'summary' },
-      exportPayments: { scope: 'payments:read', slot: 'page', chooseForm: chooseExportForm, rowsOf: countExported },
-      watchPayments: { scope: 'payments:read', takesTicket: true, eventIdOf: watchEventId },
-      createWatchTicket: 'payments:read',
-    }),
-    serveService(RequestsService, createRequestsHandlers(requests, wallets), {
-      createPaymentRequest: 'requests:write',
-      updatePaymentRequest: 'requests:write',
-      getPaymentRequest: { scope: 'requests:read', isForPages: true },
-      watchPaymentRequest: { scope: 'requests:read', isForPages: true },
-      cancelPaymentRequest: 'requests:write',
-      getShop: { scope: 'requests:read', isForPages: true },
-      listPaymentRequests: { scope: 'requests:read', slot: 'page' },
-      summarizePaymentRequests: { scope: 'requests:read', slot: 'summary' },
-      addRefundWallet: 'requests:write',
-      listRefundWallets: 'requests:read',
-      removeRefundWallet: 'requests:write',
-    }),
+    serveService(
+      RoutesService,
+      createRoutesHandlers(routes, findExplorer),
+      {
+        getPaymentRoutes: { scope: 'routes:read', isForPages: true },
+        streamPaymentRoutes: { scope: 'routes:read', isForPages: true },
+        getPaymentOptions: { scope: 'routes:read', isForPages: true },
+        listCurrencies: { scope: 'routes:read', isForPages: true },
+        getPaymentCalldata: { scope: 'routes:read', isForPages: true },
+        getBatchCalldata: 'routes:read',
+      },
+      createRoutesChecks(routes),
+    ),
+    serveService(
+      PaymentSearchService,
+      createPaymentSearchHandlers(payments, watch, toProto),
+      {
+        searchPayments: { scope: 'payments:read', slot: 'page' },
+        getPayment: 'payments:read',
+        summarizePayments: { scope: 'payments:read', slot: 'summary' },
+        exportPayments: { scope: 'payments:read', slot: 'page', chooseForm: chooseExportForm, rowsOf: countExported },
+        watchPayments: { scope: 'payments:read', takesTicket: true, eventIdOf: watchEventId },
+        createWatchTicket: 'payments:read',
+      },
+      createPaymentChecks(payments),
+    ),
+    serveService(
+      RequestsService,
+      createRequestsHandlers(requests, wallets),
+      {
+        createPaymentRequest: 'requests:write',
+        updatePaymentRequest: 'requests:write',
+        getPaymentRequest: { scope: 'requests:read', isForPages: true },
+        watchPaymentRequest: { scope: 'requests:read', isForPages: true },
+        cancelPaymentRequest: 'requests:write',
+        getShop: { scope: 'requests:read', isForPages: true },
+        listPaymentRequests: { scope: 'requests:read', slot: 'page' },
+        summarizePaymentRequests: { scope: 'requests:read', slot: 'summary' },
+        addRefundWallet: 'requests:write',
+        listRefundWallets: 'requests:read',
+        removeRefundWallet: 'requests:write',
+      },
+      createRequestsChecks(requests),
+    ),
     serveService(OperationsService, createOperationsHandlers(operations, findExplorer), {
       listChains: 'chains:read',
       listUnmatchedEvents: { scope: 'operations:read', slot: 'page' },
     }),
-    serveService(WebhooksService, createWebhooksHandlers(webhooks), 'webhooks:write'),
-    serveService(KeysService, createKeysHandlers(keys), {
-      createKey: 'keys:write',
-      getOwnKey: 'any',
-      listKeys: 'keys:write',
-      rotateKey: 'keys:write',
-      revokeKey: 'keys:write',
-      listKeyChanges: 'keys:write',
-    }),
+    serveService(WebhooksService, createWebhooksHandlers(webhooks), 'webhooks:write', createWebhooksChecks(webhooks)),
+    serveService(
+      KeysService,
+      createKeysHandlers(keys),
+      {
+        createKey: 'keys:write',
+        getOwnKey: 'any',
+        listKeys: 'keys:write',
+        rotateKey: 'keys:write',
+        revokeKey: 'keys:write',
+        listKeyChanges: 'keys:write',
+      },
+      createKeysChecks(keys),
+    ),
   ]
 }

@@ -27,6 +27,7 @@ import type { RequestWithBalance } from '../../requests/sql/request-repository.t
 import type { RequestGroup, SummarizeRequests } from '../../requests/summarize-requests.ts'
 import type { WatchRequest } from '../../requests/watch-request.ts'
 import { accountOf, callerOf } from '../calls/call.ts'
+import type { ServiceChecks } from '../calls/served-method.ts'
 import { memberOf, paginationOf, wordOf } from './payment-filter-input.ts'
 
 /** What the handlers ask of the other modules. */
@@ -36,6 +37,21 @@ export interface RequestsCalls {
   readonly watch: WatchRequest
   /** Why no wallet can pay a request as the service is configured; empty if one could. */
   readonly warningsOf: (request: PaymentRequest) => readonly RouteWarning[]
+}
+
+/** The checks of RequestsService. */
+export function createRequestsChecks(calls: RequestsCalls): ServiceChecks<typeof RequestsService> {
+  return {
+    createPaymentRequest: (request) => calls.requests.check.create(request),
+    updatePaymentRequest: (request) => calls.requests.check.update(request),
+    getPaymentRequest: (request) => calls.requests.check.get(request.paymentReference),
+    cancelPaymentRequest: (request) => calls.requests.check.get(request.paymentReference),
+    watchPaymentRequest: (request) => calls.requests.check.get(request.paymentReference),
+    listPaymentRequests: (request, context) =>
+      calls.requests.check.list(accountOf(context), listInputOf(request), context.signal),
+    summarizePaymentRequests: (request, context) =>
+      calls.requests.check.list(accountOf(context), filterInputOf(request), context.signal),
+  }
 }
 
 /** Serves RequestsService. */

@@ -14,6 +14,7 @@ import {
 } from '../../../gen/payments/v1/routes_service_pb.js'
 import { type FindExplorer, noExplorer } from '../../chains/explorer.ts'
 import { formatAddress } from '../../domain/address.ts'
+import { requirePaymentReference } from '../../domain/require-input.ts'
 import type {
   PreparedPayment,
   Route,
@@ -27,9 +28,21 @@ import type { QuoteChangedError } from '../../routing/prepare-payment.ts'
 import type { Routing } from '../../routing/routing.ts'
 import { accountOf, type CallContext } from '../calls/call.ts'
 import { sendAlong } from '../calls/error-mapping.ts'
+import type { ServiceChecks } from '../calls/served-method.ts'
 
 /** What the handlers ask of the routing module. */
 export type RoutesCalls = Omit<Routing, 'warningsOf' | 'learnNodes' | 'findTransfer'>
+
+/** The checks of RoutesService. */
+export function createRoutesChecks(calls: RoutesCalls): ServiceChecks<typeof RoutesService> {
+  return {
+    getPaymentRoutes: (request) => calls.checkQuestion(questionOf(request)),
+    streamPaymentRoutes: (request) => calls.checkQuestion(questionOf(request)),
+    getPaymentOptions: ({ paymentReference }) => requirePaymentReference('paymentReference', paymentReference),
+    getPaymentCalldata: (request) => calls.checkPayment(request),
+    getBatchCalldata: (request) => calls.checkBatch(request),
+  }
+}
 
 /** Makes the handlers of RoutesService. */
 export function createRoutesHandlers(calls: RoutesCalls, findExplorer: FindExplorer = noExplorer) {

@@ -13,7 +13,16 @@ import type { UpdateWebhookRequest, WebhooksService } from '../../../gen/payment
 import type { Delivery, EventKind } from '../../webhooks/rules/endpoint.ts'
 import type { Webhook, WebhookInput, Webhooks } from '../../webhooks/webhooks.ts'
 import { accountOf, callerOf } from '../calls/call.ts'
+import type { ServiceChecks } from '../calls/served-method.ts'
 import { memberOf } from './payment-filter-input.ts'
+
+/** The checks of WebhooksService. */
+export function createWebhooksChecks(webhooks: Webhooks): ServiceChecks<typeof WebhooksService> {
+  return {
+    createWebhook: (request, context) => webhooks.check(accountOf(context), inputOf(request), context.signal),
+    updateWebhook: (request, context) => webhooks.check(accountOf(context), inputOf(request), context.signal),
+  }
+}
 
 /** Serves WebhooksService. */
 export function createWebhooksHandlers(webhooks: Webhooks): ServiceImpl<typeof WebhooksService> {

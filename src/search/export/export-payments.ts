@@ -82,7 +82,7 @@ interface ExportPagesOptions {
 }
 
 /** Reads where an export resumes. @throws WaybillError INVALID_PAYMENT_ID */
-function readAfter({ after }: ExportInput): string | undefined {
+export function readAfter({ after }: ExportInput): string | undefined {
   return after === undefined ? undefined : requirePaymentId('after', after)
 }
 

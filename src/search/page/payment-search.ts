@@ -128,6 +128,10 @@ export function createPaymentSearch(options: PaymentSearchOptions) {
         isOlderThanCursor: carried !== undefined && lastChange < BigInt(carried.lastChange),
       }
     },
+
+    /** Reads what was sent, as `search` does. @throws WaybillError of kind INVALID_INPUT */
+    check: (account: Account, input: SearchInput, signal?: AbortSignal): Promise<unknown> =>
+      readSent(account, input, signal),
     /** Parses the filters alone, for the other operations on the same payments. */
     parseFilter: async (account: Account, input: SearchInput, signal?: AbortSignal): Promise<PaymentFilter> => ({
       ...(await parseValues(account, input, signal)),

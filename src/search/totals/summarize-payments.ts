@@ -97,19 +97,28 @@ export function createSummarizePayments(options: SummaryOptions): SummarizePayme
   const { knex, parseFilter, timeoutMs = SUMMARY_TIMEOUT_MS } = options
 
   return async (account, input, signal) => {
-    const read = await readAllInOrder({
-      groupBy: () => parseGroupBy(input.groupBy),
-      metadataKey: () => parseMetadataKey(input),
-      sums: () => refuseRepeats('sums', input.sums ?? []),
-      top: () => parseTop(input.top),
-      filter: () => parseFilter(account, input, signal),
-    })
-    const query = { ...read, rows: MAX_GROUPS + 1 }
+    const query = { ...(await readSummaryInput(parseFilter, account, input, signal)), rows: MAX_GROUPS + 1 }
     const rows = await withinTime(timeoutMs, signal, (bounded) => readSummary(knex, query, bounded))
     const bySum = [...Map.groupBy(rows.sums, ({ measure }) => measure).values()]
     for (const groups of [rows.groups, ...bySum]) requireFewGroups(groups)
     return assembleSummary(query.groupBy, rows)
   }
+}
+
+/** Reads what was sent. @throws WaybillError of kind INVALID_INPUT */
+export function readSummaryInput(
+  parseFilter: SummaryOptions['parseFilter'],
+  account: Account,
+  input: SummaryInput,
+  signal: AbortSignal | undefined,
+) {
+  return readAllInOrder({
+    groupBy: () => parseGroupBy(input.groupBy),
+    metadataKey: () => parseMetadataKey(input),
+    sums: () => refuseRepeats('sums', input.sums ?? []),
+    top: () => parseTop(input.top),
+    filter: () => parseFilter(account, input, signal),
+  })
 }
 
 function parseGroupBy(names: readonly GroupName[]): readonly GroupName[] {

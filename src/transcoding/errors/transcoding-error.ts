@@ -58,6 +58,8 @@ export class TranscodingError extends Error {
   readonly known: readonly string[]
   /** Other mistakes of the same request. */
   others: readonly TranscodingError[] = []
+  /** The request without its wrong values; undefined where nothing can be said of the rest. */
+  decoded: Message | undefined
 
   /** @param problem - what was wrong, without the suggestion, which is added */
   constructor(kind: TranscodingErrorKind, problem: string, details: TranscodingErrorDetails = {}) {
@@ -85,15 +87,17 @@ const MAX_MISTAKES = 16
 /**
  * Decodes a message by steps that report their mistakes.
  *
- * @throws TranscodingError for the first mistake, with the others
+ * @throws TranscodingError for the first mistake, with the others and what could be read in spite of them
  */
 export function decodeReporting(message: Message, decode: (report: ReportMistake) => void): Message {
   const errors: TranscodingError[] = []
+  let isWhole = false
   try {
     decode((error) => {
       if (errors.length === MAX_MISTAKES - 1) throw error
       errors.push(error)
     })
+    isWhole = true
   } catch (error) {
     if (!(error instanceof TranscodingError)) throw error
     errors.push(error)
@@ -101,6 +105,7 @@ export function decodeReporting(message: Message, decode: (report: ReportMistake
   const [first, ...others] = errors
   if (first === undefined) return message
   first.others = others
+  first.decoded = isWhole ? message : undefined
   throw first
 }
 
