@@ -44,15 +44,6 @@ export function AnswerHead({ question, answer, answeredAt, isAsking, onAgain }: 
         ))}
       </div>
       <div className="row apart">
-        <p className="small">
-          {endsAt === undefined ? (
-            '\u00a0'
-          ) : (
-            <>
-              {whyTexts.until} <Time at={new Date(endsAt)} />
-            </>
-          )}
-        </p>
         <div className="row">
           <Button
             text={isAsking && answer !== undefined ? whyTexts.askingAgain : whyTexts.again}
@@ -67,6 +58,15 @@ export function AnswerHead({ question, answer, answeredAt, isAsking, onAgain }: 
           )}
           <LinkButton to={`/requests/${encodeURIComponent(reference)}`} text={whyTexts.openRequest} kind="plain" />
         </div>
+        <p className="small">
+          {endsAt === undefined ? (
+            '\u00a0'
+          ) : (
+            <>
+              {whyTexts.until} <Time at={new Date(endsAt)} />
+            </>
+          )}
+        </p>
       </div>
     </section>
   )
