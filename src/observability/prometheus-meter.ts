@@ -12,8 +12,8 @@ interface Observer {
 const READ_WITHIN_MS = 2_000
 
 /**
- * Values that wait for the library. It looks for the place of each value by a text of all its labels, which costs ten times as much between other
- * work as in a row.
+ * How many values of a histogram wait until the library counts them in a row. It finds the place of each by a text of all labels, which takes ten
+ * times as long between other work (bench/README.md).
  */
 const MAX_WAITING = 256
 

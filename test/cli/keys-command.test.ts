@@ -185,6 +185,7 @@ it.each([
     ['--logo', 'no-such-file.png'],
     ['--logo', 'package.json'],
     ['--logo', 'package-lock.json'],
+    ['--logo', '/dev/zero'],
   ].map((words) => [
     'keys',
     'create',

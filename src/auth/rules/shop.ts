@@ -14,7 +14,7 @@ export interface Shop {
 }
 
 const MAX_NAME_LENGTH = 80
-const MAX_LOGO_BYTES = 16_384
+export const MAX_LOGO_BYTES = 16_384
 const MAX_CORNER_RADIUS = 32
 
 /** The parts of a shop as somebody writes them. */

@@ -1,8 +1,10 @@
-import { readFile } from 'node:fs/promises'
+import { createReadStream } from 'node:fs'
+import { buffer } from 'node:stream/consumers'
 import { PUBLISHABLE_CALLS_PER_MINUTE, stateOf } from '../../auth/find-key-in-force.ts'
 import { createKeys, type IssuedApiKey, type Keys } from '../../auth/manage-keys.ts'
 import { isOperators, isScope, scopes } from '../../auth/rules/api-key.ts'
 import { DEFAULT_CALLS_PER_MINUTE } from '../../auth/rules/key-terms.ts'
+import { MAX_LOGO_BYTES } from '../../auth/rules/shop.ts'
 import { type ApiKeyRepository, createApiKeyRepository, type StoredApiKey } from '../../auth/sql/api-key-repository.ts'
 import { given } from '../../domain/collections.ts'
 import { readDatabaseTime } from '../../postgres/database-clock.ts'
@@ -234,9 +236,9 @@ export function expiryOf(text: string, now: Date): string {
   return durationMs !== undefined && durationMs > 0 ? new Date(now.getTime() + durationMs).toISOString() : text
 }
 
-/** Reads the file of a logo. @throws UsageError */
+/** Reads the file of a logo, no further than is needed to see that it is too large: a device has no end. @throws UsageError */
 function readLogo(file: string): Promise<Buffer> {
-  return readFile(file).catch(({ message }: Error) => {
+  return buffer(createReadStream(file, { end: MAX_LOGO_BYTES })).catch(({ message }: Error) => {
     throw new UsageError(`--logo "${file}" cannot be read: ${message}`)
   })
 }
