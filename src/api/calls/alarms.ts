@@ -6,7 +6,8 @@
 export type SetAlarm = (delayMs: number, ring: () => void) => () => void
 
 interface Alarm {
-  readonly ring: () => void
+  /** Undefined once it is cancelled, so that it keeps nothing of its call. */
+  ring: (() => void) | undefined
   readonly dueMs: number
   timer: NodeJS.Timeout | undefined
 }
@@ -22,14 +23,16 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1
  * gets one only if it is still set after a moment.
  */
 export function createAlarms(): SetAlarm {
-  const young = new Set<Alarm>()
+  let young: Alarm[] = []
   let sweeper: NodeJS.Timeout | undefined
 
   function sweep(): void {
     sweeper = undefined
     const nowMs = performance.now()
-    for (const alarm of young) alarm.timer = startTimer(alarm.ring, alarm.dueMs - nowMs)
-    young.clear()
+    for (const alarm of young) {
+      if (alarm.ring !== undefined) alarm.timer = startTimer(alarm.ring, alarm.dueMs - nowMs)
+    }
+    young = []
   }
 
   return (delayMs, ring) => {
@@ -38,10 +41,11 @@ export function createAlarms(): SetAlarm {
       return () => clearTimeout(timer)
     }
     const alarm: Alarm = { ring, dueMs: performance.now() + delayMs, timer: undefined }
-    young.add(alarm)
+    young.push(alarm)
     sweeper ??= setTimeout(sweep, SOON_MS)
     return () => {
-      if (!young.delete(alarm)) clearTimeout(alarm.timer)
+      alarm.ring = undefined
+      clearTimeout(alarm.timer)
     }
   }
 }

@@ -1,6 +1,7 @@
 import { waybillError } from '../../errors/waybill-error.ts'
 import { type Call, callerOf } from './call.ts'
 import { holdUntilOver } from './cap-calls.ts'
+import { createRoster } from './roster.ts'
 import type { Interceptor } from './served-method.ts'
 
 /** Knows which accounts have their rows on a server that does not answer, where accounts are spread over several. */
@@ -21,24 +22,24 @@ const OPERATORS_SCOPES: ReadonlySet<string> = new Set(['open', 'chains:read', 'o
  */
 export function endLostCalls(servers: LostServers | undefined): Interceptor {
   if (servers === undefined) return (_, next) => next
-  const running = new Set<Call>()
+  const running = createRoster<Call>()
   const unavailable = () => waybillError('DATABASE_UNAVAILABLE', {})
   servers.onLoss(() => {
-    for (const call of running) {
+    for (const call of running.members()) {
       void servers.isLost(callerOf(call).account.id).then((isLost) => isLost && call.end?.(unavailable()))
     }
   })
   return ({ scope }, next) => {
     if (OPERATORS_SCOPES.has(scope)) return next
     return async (call) => {
-      running.add(call)
+      const leave = running.join(call)
       return holdUntilOver(
         call,
         async (each) => {
           if (await servers.isLost(callerOf(each).account.id)) throw unavailable()
           return next(each)
         },
-        () => void running.delete(call),
+        leave,
       )
     }
   }

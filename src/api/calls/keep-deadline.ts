@@ -1,6 +1,7 @@
 import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { createAlarms, type SetAlarm, startTimer } from './alarms.ts'
 import { type Answers, type Call, type Ending, isStream, whenComplete } from './call.ts'
+import { createRoster } from './roster.ts'
 import type { Interceptor, ServedMethod } from './served-method.ts'
 
 /** How long calls may take, and how slow their readers may be. */
@@ -25,9 +26,9 @@ const MIN_MESSAGES_PER_SECOND = 1
 export function keepDeadline(limits: TimeLimits & Pick<Ending, 'cutting'>): Interceptor {
   const { maxCallMs, maxStreamMs, cutting } = limits
   const setAlarm = createAlarms()
-  const running: RunningCalls = new Set()
+  const running: RunningCalls = createRoster()
   cutting.addEventListener('abort', () => {
-    for (const end of running) end(waybillError('SHUTTING_DOWN', {}))
+    for (const end of running.members()) end(waybillError('SHUTTING_DOWN', {}))
   })
   return (method, next) => {
     const { desc, rowsOf = () => 1 } = method
@@ -76,8 +77,8 @@ function shownMs(timeoutMs: number): number {
   return timeoutMs < 1 ? timeoutMs : Math.round(timeoutMs)
 }
 
-/** How each call that runs is ended. One set, since a listener on a signal costs more. */
-type RunningCalls = Set<(error: WaybillError) => void>
+/** How each call that runs is ended. One roster, since a listener on a signal costs more. */
+type RunningCalls = ReturnType<typeof createRoster<(error: WaybillError) => void>>
 
 interface WatchTerms {
   readonly timeoutMs: number
@@ -94,7 +95,7 @@ function watch(call: Call, { timeoutMs, setAlarm, running }: WatchTerms, whyExpi
   // Called by `end`, since `dispose` is not called for a stream that ends before anybody has begun to read it.
   const letGo = () => {
     done = true
-    running.delete(end)
+    leave()
     callOff()
     stopping?.removeEventListener('abort', stop)
   }
@@ -107,7 +108,7 @@ function watch(call: Call, { timeoutMs, setAlarm, running }: WatchTerms, whyExpi
   }
   const stop = () => end(waybillError('SHUTTING_DOWN', {}))
   call.end = end
-  running.add(end)
+  const leave = running.join(end)
   call.deadlineAtMs = Date.now() + timeoutMs
   callOff = setAlarm(timeoutMs, () => end(whyExpired()))
   onHangUp(() => end(waybillError('CALL_CANCELLED', {})))

@@ -75,7 +75,10 @@ export function createPlaces({ size, isCapped }: { readonly size: number; readon
   }
 }
 
-/** Counts for each of many names; those with a count of 0 are forgotten. */
+/** So many names are kept although their count is 0: to forget and learn them again with every call would make the map anew all the time. */
+const MAX_KEPT = 1_000
+
+/** Counts for each of many names. */
 export function createCounts<K>() {
   const counts = new Map<K, number>()
   const of = (name: K) => counts.get(name) ?? 0
@@ -83,7 +86,7 @@ export function createCounts<K>() {
     of,
     add(name: K, change: 1 | -1) {
       const count = of(name) + change
-      if (count === 0) counts.delete(name)
+      if (count === 0 && counts.size > MAX_KEPT) counts.delete(name)
       else counts.set(name, count)
     },
   }

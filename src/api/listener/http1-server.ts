@@ -29,14 +29,16 @@ export function createHttp1(terms: ServerTerms): Server {
     const { socket } = request
     let connection = connections.get(socket)
     if (connection === undefined) {
-      connection = { responses: new Set(), held: shares.of(socket) }
+      connection = { open: 0, last: response, held: shares.of(socket) }
       connections.set(socket, connection)
     }
-    const { responses, held } = connection
-    responses.add(response)
+    const used = connection
+    const { held } = used
+    used.open += 1
+    used.last = response
     held?.begin()
     response.on('close', () => {
-      responses.delete(response)
+      used.open -= 1
       held?.end()
       if (stopping.aborted) socket.end()
     })
@@ -75,8 +77,8 @@ export function createHttp1(terms: ServerTerms): Server {
   }
   server.on('clientError', (error: ClientError, socket) => {
     if (refused.has(socket)) return
-    const [response, ...others] = connections.get(socket)?.responses ?? []
-    const isMidway = response?.headersSent === true || others.length > 0
+    const { open, last } = connections.get(socket) ?? { open: 0 }
+    const isMidway = open > 1 || (open === 1 && last?.headersSent === true)
     if (!socket.writable || isMidway || goneCodes.has(error.code)) socket.destroy()
     else refuseOnce(reasonOf(error, limits), socket)
   })
@@ -86,8 +88,9 @@ export function createHttp1(terms: ServerTerms): Server {
 }
 
 interface UsedConnection {
-  /** Those that are not complete. */
-  readonly responses: Set<ServerResponse>
+  /** How many answers are not complete. */
+  open: number
+  last: ServerResponse
   readonly held: HeldConnection | undefined
 }
 

@@ -9,6 +9,7 @@ import {
 } from 'node:http2'
 import type { Socket } from 'node:net'
 import { createAlarms } from '../calls/alarms.ts'
+import { createRoster } from '../calls/roster.ts'
 import type { Holder } from '../calls/shares.ts'
 import { http2Exchange, MAX_HEADER_BYTES } from '../http/exchange.ts'
 import { createAllowance, offences } from './abuse.ts'
@@ -90,10 +91,10 @@ function guardSession(session: ServerHttp2Session, socket: Socket, terms: Server
   const allowedResets = { burst: burst * clients, perSecond: perSecond * clients }
   let resets = createAllowance(allowedResets, nowMs)
   let controls = createAllowance(limits.controlFrames, nowMs)
-  const open = new Set<ServerHttp2Stream>()
+  const open = createRoster<ServerHttp2Stream>()
   let isCalled = false
   let isDraining = false
-  const { refreshIdle } = boundIdleness(session, limits, () => open.size === 0)
+  const { refreshIdle } = boundIdleness(session, limits, () => open.size() === 0)
   const tell = (message: string, what: string) =>
     refusalLog.once(peer, message, () => logger.info({ remoteAddress: peer, what }, message))
   const cut = (what: string) => {
@@ -106,7 +107,7 @@ function guardSession(session: ServerHttp2Session, socket: Socket, terms: Server
   const drain = (what: string) => {
     if (session.destroyed) return
     // Streams that were reset in the same bytes are closed already, although their `close` event is still to come.
-    if (isDraining || [...open].every((stream) => stream.closed)) return cut(what)
+    if (isDraining || open.members().every((stream) => stream.closed)) return cut(what)
     isDraining = true
     resets = createAllowance(allowedResets, nowMs)
     controls = createAllowance(limits.controlFrames, nowMs)
@@ -126,11 +127,11 @@ function guardSession(session: ServerHttp2Session, socket: Socket, terms: Server
   session.once('close', () => {
     if (!isCalled) abuse.charge(peer, offences.silence)
   })
-  const onClose = (stream: ServerHttp2Stream) => {
-    open.delete(stream)
+  const onClose = (stream: ServerHttp2Stream, leave: () => void) => {
+    leave()
     // Of a session that ends, the connection ends as well.
     if (!session.destroyed) held?.end()
-    if (open.size === 0 && !session.destroyed) {
+    if (open.size() === 0 && !session.destroyed) {
       refreshIdle()
       if (isDraining) closeDrained(session, socket)
     }
@@ -149,11 +150,11 @@ function guardSession(session: ServerHttp2Session, socket: Socket, terms: Server
   }
   // Listens on the session, since a stream that was reset in the first bytes of a connection no longer has its session.
   session.on('stream', (stream) => {
-    open.add(stream)
+    const leave = open.join(stream)
     held?.begin()
     isCalled = true
     refreshIdle()
-    stream.on('close', () => onClose(stream))
+    stream.on('close', () => onClose(stream, leave))
   })
   return { held, drain, retire: retiring(session, socket), onError: () => abuse.charge(peer, offences.garbage) }
 }
