@@ -18,12 +18,22 @@ interface Connection {
   readonly isOfMany: boolean
   standing: Standing
   /** The key, or the address of a client without a secret key. */
-  holder: string
+  holder: Holding
+  /** Whether it has shown who uses it, or has had the time to. */
   isSettled: boolean
   isClosed: boolean
   hasBegun: boolean
   requests: number
+  /** Grows with each change of a connection: the lowest of some idle ones has been idle the longest. */
+  changedAt: number
   close: () => void
+}
+
+/** What one key or address holds. */
+interface Holding {
+  readonly name: string
+  connections: number
+  idle: number
 }
 
 type ShareLimits = Pick<ConnectionLimits, 'maxConnections' | 'maxConnectionsPerAddress'>
@@ -43,8 +53,8 @@ interface ShareTerms {
 export function shareConnections(limits: ShareLimits, terms: ShareTerms) {
   const readAddress = createReadClientAddress([])
   const setAlarm = createAlarms()
-  const lists = createLists(limits, terms)
   const open = new Map<string, HeldConnection>()
+  const connections = createConnections(limits, terms)
   return {
     /** The connection of a socket, also of the one within TLS; undefined when it is closed. */
     of: (socket: Pick<Socket, 'remoteAddress' | 'remotePort'>) => open.get(nameOf(socket)),
@@ -52,112 +62,145 @@ export function shareConnections(limits: ShareLimits, terms: ShareTerms) {
     accept(socket: Socket): boolean {
       const peer = socket.remoteAddress ?? ''
       const name = nameOf(socket)
-      if (open.size >= limits.maxConnections && !lists.closeAny()) return false
+      if (open.size >= limits.maxConnections && !connections.closeAny()) return false
       const isOfMany = terms.isManyClients(peer)
-      const connection: Connection = {
+      const connection = connections.open({
         peer,
         isOfMany,
         standing: isOfMany ? 'secret' : 'keyless',
         holder: `address ${readAddress(peer, {})}`,
-        isSettled: false,
-        isClosed: false,
-        hasBegun: false,
-        requests: 0,
         close: () => socket.destroy(),
-      }
-      const settle = () => lists.change(connection, () => void (connection.isSettled = true))
+      })
+      const settle = () => connections.change(connection, () => void (connection.isSettled = true))
       const callOff = setAlarm(FRESH_MS, settle)
-      open.set(name, holdConnection(connection, lists.change))
+      open.set(name, holdConnection(connection, connections))
       socket.once('close', () => {
         callOff()
         open.delete(name)
-        lists.change(connection, () => void (connection.isClosed = true))
+        connections.close(connection)
       })
       return true
     },
   }
 }
 
-function createLists({ maxConnections, maxConnectionsPerAddress }: ShareLimits, terms: ShareTerms) {
+function createConnections({ maxConnections, maxConnectionsPerAddress }: ShareLimits, terms: ShareTerms) {
   const maxOfKey = placesOf(maxConnections, USUAL_SHARE)
   const maxOfAddress = maxConnectionsPerAddress ?? maxOfKey
   const maxKeyless = placesOf(maxConnections, 0.5)
-  /** By holder; the one that has been idle the longest is the first. */
-  const idle = new Map<string, Set<Connection>>()
-  /** Those that may be closed for others: idle ones, and of the keyless ones all. */
-  const closable: Readonly<Record<Standing, Set<Connection>>> = {
-    keyless: new Set(),
-    publishable: new Set(),
-    secret: new Set(),
+  const open = new Set<Connection>()
+  const holdings = new Map<string, Holding>()
+  let keyless = 0
+  let changes = 0
+
+  /** @param by - 1 for a connection that has become so, -1 for one that ceases to be */
+  function count(connection: Connection, by: 1 | -1): void {
+    if (isKeyless(connection)) keyless += by
+    if (isIdle(connection) && !connection.isOfMany) connection.holder.idle += by
   }
 
-  function leave(connection: Connection): void {
-    closable[connection.standing].delete(connection)
-    const ofHolder = idle.get(connection.holder)
-    if (ofHolder?.delete(connection) === true && ofHolder.size === 0) idle.delete(connection.holder)
+  function hold(name: string): Holding {
+    const holding = holdings.get(name) ?? { name, connections: 0, idle: 0 }
+    holdings.set(name, holding)
+    holding.connections += 1
+    return holding
   }
 
-  function join(connection: Connection): void {
-    const { isSettled, isClosed, requests, standing, holder, isOfMany } = connection
-    if (!isSettled || isClosed) return
-    const isIdle = requests === 0
-    if (isIdle || standing === 'keyless') closable[standing].add(connection)
-    if (isIdle && !isOfMany) {
-      const ofHolder = idle.get(holder) ?? new Set()
-      idle.set(holder, ofHolder.add(connection))
-      if (ofHolder.size > (standing === 'secret' ? maxOfKey : maxOfAddress)) closeFirst(ofHolder)
-    }
-    if (closable.keyless.size > maxKeyless) closeFirst(closable.keyless)
+  function letGo(holding: Holding): void {
+    holding.connections -= 1
+    if (holding.connections === 0) holdings.delete(holding.name)
   }
 
-  /** @returns whether there was one */
-  function closeFirst(connections: ReadonlySet<Connection>): boolean {
-    const [first] = connections
+  function remove(connection: Connection): void {
+    if (connection.isClosed) return
+    count(connection, -1)
+    connection.isClosed = true
+    open.delete(connection)
+    letGo(connection.holder)
+  }
+
+  /** Closes the one of some connections that has not changed for the longest. @returns whether there was one */
+  function closeFirst(isMeant: (connection: Connection) => boolean): boolean {
+    let first: Connection | undefined
+    for (const each of open)
+      if (isMeant(each) && each.changedAt < (first?.changedAt ?? Number.POSITIVE_INFINITY)) first = each
     if (first === undefined) return false
-    leave(first)
-    first.isClosed = true
+    remove(first)
     if (!first.hasBegun) terms.onSilentClosed(first.peer)
     first.close()
     return true
   }
 
+  const closeIdle = (standing: Standing) => closeFirst((each) => each.standing === standing && isIdle(each))
   return {
-    /** Closes an idle connection, a keyless one first. @returns whether there was one */
-    closeAny: () => closeFirst(closable.keyless) || closeFirst(closable.publishable) || closeFirst(closable.secret),
+    /** Closes an idle connection, a keyless one first, for which it is enough to be settled. @returns whether there was one */
+    closeAny: () => closeFirst(isKeyless) || closeIdle('publishable') || closeIdle('secret'),
+    open(
+      terms: Pick<Connection, 'peer' | 'isOfMany' | 'standing' | 'close'> & { readonly holder: string },
+    ): Connection {
+      const fresh = { isSettled: false, isClosed: false, hasBegun: false, requests: 0, changedAt: 0 }
+      const connection = { ...terms, ...fresh, holder: hold(terms.holder) }
+      open.add(connection)
+      return connection
+    },
+    close: remove,
     /** Changes a connection, and then has its holder and those without a key keep what they may. */
-    change: (connection: Connection, apply: () => void): void => {
-      leave(connection)
+    change(connection: Connection, apply: () => void): void {
+      if (connection.isClosed) return apply()
+      count(connection, -1)
       apply()
-      join(connection)
+      count(connection, 1)
+      changes += 1
+      connection.changedAt = changes
+      const { holder, standing, isOfMany } = connection
+      const isTooMany = holder.idle > (standing === 'secret' ? maxOfKey : maxOfAddress)
+      if (isIdle(connection) && !isOfMany && isTooMany) closeFirst((each) => each.holder === holder && isIdle(each))
+      if (keyless > maxKeyless) closeFirst(isKeyless)
+    },
+    /** Has a connection held by another key or address. */
+    handOver(connection: Connection, name: string): void {
+      if (connection.isClosed) return
+      letGo(connection.holder)
+      connection.holder = hold(name)
     },
   }
 }
 
+/** Whether it makes no request, and is not too new to be judged. */
+function isIdle({ isSettled, requests }: Connection): boolean {
+  return isSettled && requests === 0
+}
+
+/** Whether it may be closed for others even while it makes a request. */
+function isKeyless({ isSettled, standing }: Connection): boolean {
+  return isSettled && standing === 'keyless'
+}
+
 /** A connection, as its requests see it. */
-function holdConnection(connection: Connection, change: ReturnType<typeof createLists>['change']) {
+function holdConnection(connection: Connection, connections: ReturnType<typeof createConnections>) {
   return {
     /** A request has begun on it. */
     begin(): void {
       connection.hasBegun = true
-      connection.requests += 1
-      if (connection.requests === 1) change(connection, () => {})
+      connections.change(connection, () => void (connection.requests += 1))
     },
     /** A request is over. */
     end(): void {
-      connection.requests -= 1
-      if (connection.requests > 0) return
-      change(connection, () => void (connection.isSettled = true))
+      connections.change(connection, () => {
+        connection.requests -= 1
+        if (connection.requests === 0) connection.isSettled = true
+      })
     },
     /** Whether nobody has called with a key on it. */
     isKeyless: () => connection.standing === 'keyless',
     /** A request's caller is known. */
     holdFor({ standing, name }: Holder): void {
       // Who has called with a secret key once keeps it.
-      const isSame = standing === connection.standing && (standing !== 'secret' || connection.holder === name)
+      const isSame = standing === connection.standing && (standing !== 'secret' || connection.holder.name === name)
       if (connection.isOfMany || isSame || (connection.standing === 'secret' && standing !== 'secret')) return
-      change(connection, () => {
+      connections.change(connection, () => {
         connection.standing = standing
-        if (standing === 'secret') connection.holder = name
+        if (standing === 'secret') connections.handOver(connection, name)
       })
     },
     /** Sets how the connection is closed when it has to go; by default its socket is destroyed. */
