@@ -24,8 +24,9 @@ const MAX_HOPS = 20
  * @throws TypeError for a text that is neither
  */
 export function createReadClientAddress(trustedProxies: readonly string[]): ReadClientAddress {
-  if (trustedProxies.length === 0) return (peer) => networkOf(plainAddress(peer) ?? peer)
+  if (trustedProxies.length === 0) return rememberLast((peer) => networkOf(plainAddress(peer) ?? peer))
   const isTrusted = createIsTrusted(trustedProxies)
+  const readPeer = rememberLast(plainAddress)
 
   /** @param hops - the nearest last; undefined for a hop that hides its address */
   function firstUntrusted(peer: string, hops: readonly (string | undefined)[]): string {
@@ -38,13 +39,22 @@ export function createReadClientAddress(trustedProxies: readonly string[]): Read
   }
 
   return (peer, headers) => {
-    const near = plainAddress(peer)
+    const near = readPeer(peer)
     if (near === undefined) return peer
     if (!isTrusted(near)) return networkOf(near)
     const claims = [hopsOf(headers, 'x-forwarded-for', readAddress), hopsOf(headers, 'forwarded', readForwarded)]
     const clients = new Set(claims.flatMap((hops) => (hops === undefined ? [] : [firstUntrusted(near, hops)])))
     const [client = near] = clients
     return networkOf(clients.size > 1 ? near : client)
+  }
+}
+
+/** Most calls come from where the last one came from. */
+function rememberLast<T>(read: (text: string) => T): (text: string) => T {
+  let last: readonly [text: string, value: T] | undefined
+  return (text) => {
+    if (last?.[0] !== text) last = [text, read(text)]
+    return last[1]
   }
 }
 
