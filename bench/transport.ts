@@ -2,7 +2,7 @@
  * Measures the CPU time that a call costs the server, for each protocol beside its yardstick. Every server is a process of its own; this
  * process is the client.
  *
- *   npm run bench:transport -- [--rounds N] [--calls N] [--warm-up CALLS] [--only NAMES] [--profile SERVER]
+ *   npm run bench:transport -- [--rounds N] [--calls N] [--warm-up CALLS] [--only NAMES] [--method NAME] [--profile SERVER]
  *
  * `--only rest,metrics.on` compares these two alone.
  */
@@ -24,6 +24,7 @@ const { values } = parseArgs({
     calls: { type: 'string', default: '1000' },
     'warm-up': { type: 'string', default: '12000' },
     only: { type: 'string' },
+    method: { type: 'string' },
     profile: { type: 'string' },
   },
 })
@@ -61,6 +62,7 @@ const allSubjects: readonly Subject[] = [
   { name: 'metrics.on', server: 'waybill-observed', connect: restCalls },
 ]
 
+const methods = (['routes', 'search'] as const).filter((name) => name === (values.method ?? name))
 const only = values.only?.split(',')
 const subjects = allSubjects.filter(({ name }) => only?.includes(name) ?? true)
 
@@ -107,7 +109,7 @@ async function startSubject(subject: Subject): Promise<Running> {
 async function measure(): Promise<Figure[]> {
   const micros = new Map<string, number[]>()
   for (let round = -WARM_UP_ROUNDS; round < ROUNDS; round++) {
-    for (const method of ['routes', 'search'] as const) {
+    for (const method of methods) {
       // In another order each time, because the first one finds the machine in another state than the last.
       for (const subject of rotate(running, round + WARM_UP_ROUNDS)) {
         const cost = await cpuOf(subject.child, () => makeCalls(subject.calls[method]))
@@ -115,7 +117,7 @@ async function measure(): Promise<Figure[]> {
       }
     }
   }
-  return (['routes', 'search'] as const).flatMap((method) => [
+  return methods.flatMap((method) => [
     ...ratios
       .filter(({ of, to }) => [of, to].every((name) => only?.includes(name) ?? true))
       .map(({ of, to, atMost: { [method]: atMost }, ...named }) => ({
