@@ -832,6 +832,7 @@ export const keysTexts = {
   revoked: 'Key revoked',
   states: ['Unknown', 'In force', 'Expired', 'Revoked'],
   changes: 'What was done',
+  changePages: 'Pages of what was done',
   changeColumns: ['When', 'What', 'Key', 'By'],
   actions: { ACTION_UNSPECIFIED: 'Unknown', CREATED: 'Created', ROTATED: 'Rotated', REVOKED: 'Revoked' },
   byCommand: 'a command of the operator',

@@ -7,7 +7,7 @@ import type { Caller, ReportLimit } from './caller.ts'
 import { createFindKeyInForce, isInForce, PUBLISHABLE_CALLS_PER_MINUTE, stateOf } from './find-key-in-force.ts'
 import { createCountAddress } from './limit-addresses.ts'
 import { createCountCall } from './limit-calls.ts'
-import { type KeyPage, listKeyChanges, listKeys, readKeyPage } from './list-keys.ts'
+import { type KeyPage, listKeyChanges, listKeys, readChangesPage, readKeyPage } from './list-keys.ts'
 import { createKeys } from './manage-keys.ts'
 import { createPageOrigins } from './page-origins.ts'
 import { createRecordUse } from './record-use.ts'
@@ -83,8 +83,9 @@ export function createAuth(options: AuthOptions) {
       checkList: (account: Account, page: KeyPage) => void readKeyPage(cursorSecret, account, page),
       list: (account: Account, page: KeyPage, signal?: AbortSignal) =>
         listKeys({ repository, cursorSecret }, account, page, now(), signal),
-      listChanges: (account: Account, id: string | undefined, signal?: AbortSignal) =>
-        listKeyChanges(knex, account, id, signal),
+      checkChanges: (account: Account, page: KeyPage) => void readChangesPage(cursorSecret, account, page),
+      listChanges: async (account: Account, page: KeyPage, signal?: AbortSignal) =>
+        listKeyChanges(knex, account, readChangesPage(cursorSecret, account, page), signal),
       stateOf: (key: StoredApiKey) => stateOf(key, now()),
     },
     /** Issues a ticket with which a browser can open one watch. */

@@ -2,19 +2,18 @@ import type { Knex } from 'knex'
 import type { Account } from '../domain/account.ts'
 import { parseUuid } from '../domain/identifiers.ts'
 import { cutPage } from '../domain/pages/cut-page.ts'
-import { openCursor, sealCursor } from '../domain/pages/sealed-cursor.ts'
+import { hideNumber, openCursor, readHiddenNumber, sealCursor } from '../domain/pages/sealed-cursor.ts'
 import { DEFAULT_PAGE_LIMIT, requirePageLimit } from '../domain/require-input.ts'
 import { readAll } from '../errors/gather-errors.ts'
 import { waybillError } from '../errors/waybill-error.ts'
-import { type AuditEntry, listAuditEntries } from '../store/audit-repository.ts'
+import { type AuditEntry, type AuditPosition, listAuditEntries } from '../store/audit-repository.ts'
 import { isInForce } from './find-key-in-force.ts'
 import type { ApiKeyRepository, KeyPosition, StoredApiKey } from './sql/api-key-repository.ts'
 
-/** The most changes of a list. */
-const MAX_LISTED = 1_000
-
-/** Which page of an account's keys. */
+/** Which page of an account's keys, or of their changes. */
 export interface KeyPage {
+  /** Of changes: of the only key that is meant. */
+  readonly id?: string | undefined
   readonly limit?: number | undefined
   readonly cursor?: string | undefined
 }
@@ -27,9 +26,9 @@ interface ListOptions {
 }
 
 /** Reads what was sent, as {@link listKeys} does. @throws WaybillError INVALID_LIMIT, INVALID_CURSOR */
-export function readKeyPage(cursorSecret: Uint8Array, account: Account, { limit, cursor }: KeyPage) {
-  const seal = { secret: cursorSecret, scope: `${account.id}/keys`, version: 1 }
-  const carried = () => (cursor === undefined ? undefined : (openCursor(seal, cursor) as Carried))
+export function readKeyPage(secret: Uint8Array, account: Account, { limit, cursor }: KeyPage, list = 'keys') {
+  const seal = { secret, scope: `${account.id}/${list}`, version: 1 }
+  const carried = () => (cursor === undefined ? undefined : openCursor(seal, cursor))
   return { seal, ...readAll({ carried, sentLimit: () => requirePageLimit(limit) }) }
 }
 
@@ -45,7 +44,8 @@ export async function listKeys(
   now: Date,
   signal?: AbortSignal,
 ) {
-  const { seal, carried, sentLimit } = readKeyPage(cursorSecret, account, page)
+  const { seal, sentLimit, ...read } = readKeyPage(cursorSecret, account, page)
+  const carried = read.carried as Carried | undefined
   const { atMs, position } = carried ?? { atMs: now.getTime() }
   const limit = sentLimit ?? carried?.limit ?? DEFAULT_PAGE_LIMIT
   const at = new Date(atMs)
@@ -67,14 +67,37 @@ interface Carried {
   readonly position: KeyPosition
 }
 
-/** Lists the changes of an account's keys, newest first. @param id - of the only key that is meant @throws WaybillError KEY_NOT_FOUND for what is no id */
-export async function listKeyChanges(knex: Knex, account: Account, id: string | undefined, signal?: AbortSignal) {
-  const keyId = id === undefined ? undefined : parseUuid(id)
+/** Reads what was sent. @throws WaybillError INVALID_LIMIT, INVALID_CURSOR; KEY_NOT_FOUND for what is no id */
+export function readChangesPage(cursorSecret: Uint8Array, account: Account, { id, ...page }: KeyPage) {
+  const read = readKeyPage(cursorSecret, account, page, 'key-changes')
+  const carried = read.carried as CarriedChanges | undefined
+  const keyId = id === undefined ? carried?.keyId : parseUuid(id)
   if (id !== undefined && keyId === undefined) throw waybillError('KEY_NOT_FOUND', { value: id })
-  const query = { account: account.name, keyId, actions: Object.keys(ACTIONS), newest: MAX_LISTED + 1 }
+  if (carried && carried.keyId !== keyId) throw waybillError('INVALID_CURSOR', { detail: 'it was made for other keys' })
+  return { ...read, carried, keyId }
+}
+
+type ReadChanges = ReturnType<typeof readChangesPage>
+
+/** Lists the changes of an account's keys, newest first. */
+export async function listKeyChanges(knex: Knex, account: Account, read: ReadChanges, signal?: AbortSignal) {
+  const { seal, carried, sentLimit, keyId } = read
+  const limit = sentLimit ?? carried?.limit ?? DEFAULT_PAGE_LIMIT
+  const position = carried && { ...carried.position, id: readHiddenNumber(seal, carried.position.id) }
+  const query = { account: account.name, keyId, actions: Object.keys(ACTIONS), rows: limit + 1, position }
   const found = await listAuditEntries(knex, query, signal)
-  const changes = found.slice(0, MAX_LISTED).map(changeOf)
-  return { changes, limit: MAX_LISTED, hasMore: found.length > MAX_LISTED }
+  const placeOf = ({ id }: { id: string }, direction: 'forward' | 'backward') => ({ id, direction, inclusive: false })
+  const cursorAt = ({ id, ...beside }: AuditPosition) =>
+    sealCursor(seal, { keyId, limit, position: { ...beside, id: hideNumber(seal, id) } } satisfies CarriedChanges)
+  const { entries, ...cursors } = cutPage(found, { limit, position }, placeOf, cursorAt)
+  return { changes: entries.map(changeOf), limit, hasMore: cursors.nextCursor !== undefined, ...cursors }
+}
+
+/** The contents of a cursor of changes. The number of its entry is hidden. */
+interface CarriedChanges {
+  readonly keyId: string | undefined
+  readonly limit: number
+  readonly position: AuditPosition
 }
 
 const ACTIONS = { CREATE_KEY: 'CREATED', ROTATE_KEY: 'ROTATED', REVOKE_KEY: 'REVOKED' } as const

@@ -1,5 +1,6 @@
 import type { Knex } from 'knex'
 import { parseUuid } from '../domain/identifiers.ts'
+import type { CutPosition } from '../domain/pages/cut-page.ts'
 import { runCancellable } from '../postgres/cancellable.ts'
 
 /** Actions that are logged: on API keys, on refund wallets, on requests, on unmatched events, on what was found on a chain, and on webhooks. */
@@ -33,6 +34,9 @@ export interface AuditEntry {
   readonly details: Readonly<Record<string, unknown>>
 }
 
+/** An entry with its number, in decimal digits, which grows and counts the entries of all accounts. */
+export type ListedAuditEntry = AuditEntry & { readonly id: string }
+
 /** Adds an entry, in the transaction of the change. Entries are never changed or deleted. */
 export async function insertAuditEntry(knex: Knex, entry: AuditEntry): Promise<void> {
   const { at, actor, action, keyId = null, account, details } = entry
@@ -45,22 +49,32 @@ interface AuditQuery {
   /** Of the key that was changed, or made the call. */
   readonly keyId?: string | undefined
   readonly actions?: readonly string[]
-  /** How many of the newest, newest first; by default all, oldest first. */
-  readonly newest?: number
+  /** How many of the newest, newest first, or from a position on; by default all, oldest first. */
+  readonly rows?: number
+  /** In the list of an account. */
+  readonly position?: AuditPosition | undefined
 }
+
+/** Beside which entry a page begins. */
+export type AuditPosition = CutPosition & Pick<ListedAuditEntry, 'id'>
 
 /** Lists entries. */
 export async function listAuditEntries(knex: Knex, query: AuditQuery = {}, signal?: AbortSignal) {
-  const { account, keyId, actions, newest } = query
-  const reading = knex('audit_log').orderBy('id', newest === undefined ? 'asc' : 'desc')
-  if (account !== undefined) void reading.where({ account })
+  const { account, keyId, actions, rows, position } = query
+  const order = rows === undefined || position?.direction === 'backward' ? 'asc' : 'desc'
+  const keys = account === undefined ? ['id'] : ['account', 'id']
+  const reading = knex('audit_log').orderBy(keys.map((column) => ({ column, order })))
+  // PostgreSQL would take an equal account out of the order, and might then read by id, past all entries of others.
+  if (account !== undefined) void reading.whereBetween('account', [account, account])
   if (keyId !== undefined) void reading.where({ key_id: keyId })
   if (actions !== undefined) void reading.whereIn('action', actions)
-  if (newest !== undefined) void reading.limit(newest)
-  const columns = ['at', 'actor', 'action', 'key_id', 'account', 'details']
-  const rows = reading.select<(Omit<AuditEntry, 'keyId'> & { key_id: string | null })[]>(columns)
-  return (await runCancellable(knex, rows, signal)).map(
-    ({ key_id, ...entry }): AuditEntry => ({ ...entry, keyId: key_id ?? undefined }),
+  if (rows !== undefined) void reading.limit(rows)
+  const comparison = `${order === 'asc' ? '>' : '<'}${position?.inclusive ? '=' : ''}`
+  if (position !== undefined) void reading.whereRaw(`(account, id) ${comparison} (?, ?)`, [account ?? '', position.id])
+  const columns = ['id', 'at', 'actor', 'action', 'key_id', 'account', 'details']
+  const selected = reading.select<(Omit<AuditEntry, 'keyId'> & { id: bigint; key_id: string | null })[]>(columns)
+  return (await runCancellable(knex, selected, signal)).map(
+    ({ id, key_id, ...entry }): ListedAuditEntry => ({ ...entry, id: String(id), keyId: key_id ?? undefined }),
   )
 }
 

@@ -278,9 +278,11 @@ describe('the audit log', () => {
     expect(await revokeKey(repository, stored.id, later, 'cy@host')).toBe(false)
     const terms = { scopes: READ, callsPerMinute: 5 }
     const entries = await listAuditEntries(database.knex, { account: 'audited' })
-    const bobs = { at: later, actor: 'bob@host', account: 'audited' }
+    const id = expect.any(String) as string
+    const bobs = { id, at: later, actor: 'bob@host', account: 'audited' }
     expect(entries).toEqual([
       {
+        id,
         at: START,
         actor: 'ann@host',
         action: 'CREATE_KEY',
@@ -300,7 +302,7 @@ describe('the audit log', () => {
         keyId: newId,
         details: { ...terms, expiresAt: '2026-03-01T13:00:01.000Z', replaces: stored.id },
       },
-      { at: later, actor: 'cy@host', action: 'REVOKE_KEY', keyId: stored.id, account: 'audited', details: {} },
+      { id, at: later, actor: 'cy@host', action: 'REVOKE_KEY', keyId: stored.id, account: 'audited', details: {} },
     ])
     expect(JSON.stringify(await listAuditEntries(database.knex))).not.toContain(key.slice(0, 12))
   })

@@ -131,7 +131,9 @@ async function storeKeys(): Promise<void> {
   const terms = { account, scopes: ['payments:read'], callsPerMinute: 1, hint: 'wb_none', createdAt: NOW } as const
   await repository.change(async (keys) => {
     for (const id of Object.values(keyIds)) {
-      await keys.insert({ ...terms, id, keyHash: randomBytes(32) }, { actor: 'ann@host', at: NOW })
+      const key = { ...terms, id, keyHash: randomBytes(32) }
+      await keys.insert(key, { actor: 'ann@host', at: NOW })
+      await keys.revoke(key, { actor: 'ann@host', at: NOW })
     }
   })
 }
@@ -147,12 +149,16 @@ async function takeCursors(): Promise<Values> {
   const requests = await take('/v1/request?limit=2')
   const asPlatform = { 'x-api-key': running.keys.platform, 'x-account': 'shop' }
   const keys = await take('/v1/keys?limit=1')
+  const changes = await take('/v1/keys:changes?limit=1')
+  const changesOfKey = await take(`/v1/keys:changes?limit=1&id=${keyIds['key.id']}`)
   const unmatched = await take('/v1/unmatched?limit=1', asPlatform)
   return {
     'cursor.next': first.nextCursor,
     'cursor.prev': second.prevCursor,
     'cursor.requests': requests.nextCursor,
     'cursor.keys': keys.nextCursor,
+    'cursor.changes': changes.nextCursor,
+    'cursor.changes.key': changesOfKey.nextCursor,
     'cursor.unmatched': unmatched.nextCursor,
   }
 }

@@ -1,5 +1,7 @@
 /** What keys may do to keys over the API: what they may not do changes nothing. */
 import { inspect } from 'node:util'
+import type { JsonObject } from '@bufbuild/protobuf'
+import type { Knex } from 'knex'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { composeService } from '../../src/app.ts'
 import { createAuth } from '../../src/auth/auth.ts'
@@ -8,6 +10,7 @@ import { hashApiKey, type Scope } from '../../src/auth/rules/api-key.ts'
 import type { KeyTerms } from '../../src/auth/rules/key-terms.ts'
 import { type ApiKeyRepository, createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
 import { listAuditEntries } from '../../src/store/audit-repository.ts'
+import { methodNamed, openWays } from '../support/clients/clients.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import { issuePublishableKey, revokeKey } from '../support/keys.ts'
 import { type LogRecorder, recordLogs } from '../support/logs.ts'
@@ -538,20 +541,160 @@ describe('keys over the API', () => {
         { at, action: 'CREATED', keyId: made.json.id, madeBy: own.id, scopes: READ },
         { at, action: 'CREATED', keyId: own.id, scopes: ['keys:write', 'payments:read'] },
       ],
-      { limit: 1_000, hasMore: false },
+      { limit: 20, hasMore: false },
     ])
     expect((await changes(`?id=${made.json.id.toUpperCase()}`)).changes).toEqual([all[0], all[2], all[3]])
-    const many = Array.from({ length: 1_001 }, () => ({
-      at: now(),
-      actor: 'ann@host',
-      action: 'ROTATE_KEY',
-      key_id: UNKNOWN,
-      account: 'audited',
-    }))
-    await database.knex('audit_log').insert(many)
-    const newest = await changes()
-    expect([newest.changes.length, newest.pagination.hasMore]).toEqual([1_000, true])
     expect((await changes(`?id=${own.id}`)).changes).toEqual([all[4]])
+    expect((await changes(`?id=${UNKNOWN}`)).changes).toEqual([])
+  })
+
+  const OTHER_KEY = '00000000-0000-4000-8000-00000000000b'
+
+  /** Changes of these accounts, alternately of two keys, numbered, among entries that are no changes of keys. */
+  async function fillLog(accounts: readonly string[], from: number, to: number): Promise<void> {
+    const rows = Array.from({ length: to - from }, (_, at) => from + at).flatMap((n) =>
+      accounts.flatMap((account) => {
+        const row = { at: now(), actor: 'ann@host', key_id: n % 2 === 0 ? UNKNOWN : OTHER_KEY, account }
+        const action = ['CREATE_KEY', 'ROTATE_KEY', 'REVOKE_KEY'][n % 3]
+        const changed = { ...row, action, details: { replaces: `${account} ${n}` } }
+        return n % 5 === 0 ? [changed, { ...row, action: 'UPDATE_REQUEST', details: {} }] : [changed]
+      }),
+    )
+    await database.knex('audit_log').insert(rows)
+  }
+
+  interface Changes {
+    readonly changes: readonly { readonly keyId: string; readonly replaces: string }[]
+    readonly pagination: Json['pagination']
+  }
+
+  it.each([
+    ['REST', 'all changes', {}],
+    ['gRPC', 'all changes', {}],
+    ['REST', 'one key', { id: OTHER_KEY }],
+    ['gRPC', 'one key', { id: OTHER_KEY }],
+  ])('have their changes paged, forward and back, while others are made, over %s: %s', async (over, what, asked) => {
+    const account = `paged-${over}-${what}`.toLowerCase().replace(' ', '-')
+    const { key, stored: own } = await issue({ account })
+    await fillLog([account, 'beside'], 0, 250)
+    const ways = openWays(url)
+    const ask = async (request: JsonObject) => {
+      const way = ways.named(over)
+      const outcome = await way.ask({ method: methodNamed('ListKeyChanges'), request, headers: { 'x-api-key': key } })
+      expect(outcome.error).toBeUndefined()
+      return outcome.answer as unknown as Changes
+    }
+    const madeOf = ({ changes }: Changes) => changes.map(({ keyId, replaces }) => replaces ?? keyId)
+    let made = 250
+    const arrive = () => fillLog(['beside', account], made, ++made)
+    const everything = () =>
+      Array.from({ length: made }, (_, n) => n)
+        .filter((n) => what === 'all changes' || n % 2 === 1)
+        .toReversed()
+        .map((n) => `${account} ${n}`)
+        .concat(what === 'all changes' ? own.id : [])
+    const whole = everything()
+    let at = await ask({ ...asked, limit: 7 })
+    const pages = [madeOf(at)]
+    while (at.pagination.nextCursor !== undefined) {
+      expect(at.pagination).toMatchObject({ limit: 7, hasMore: true })
+      await arrive()
+      at = await ask({ cursor: at.pagination.nextCursor, ...(pages.length % 2 === 0 && asked) })
+      pages.push(madeOf(at))
+    }
+    expect(at.pagination.hasMore).toBe(false)
+    expect(pages.flat()).toEqual(whole)
+    const back = [madeOf(at)]
+    while (at.pagination.prevCursor !== undefined) {
+      await arrive()
+      at = await ask({ cursor: at.pagination.prevCursor })
+      back.unshift(madeOf(at))
+    }
+    expect(back.flat()).toEqual(everything())
+    expect(everything().length).toBeGreaterThan(whole.length + 10)
+    const wider = await ask({ ...asked, limit: 1_000 })
+    expect([wider.changes.length, wider.pagination.limit]).toEqual([100, 100])
+    ways.close()
+  })
+
+  it.each([
+    ['limit=-1', 'INVALID_LIMIT'],
+    ['limit=many', 'INVALID_LIMIT'],
+    ['limit=1.5', 'INVALID_LIMIT'],
+    ['limit=99999999999', 'INVALID_LIMIT'],
+    ['cursor=', 'INVALID_CURSOR'],
+    ['cursor=AAAA', 'INVALID_CURSOR'],
+    ['cursor=TAMPERED', 'INVALID_CURSOR'],
+    ['cursor=OTHERS', 'INVALID_CURSOR'],
+    ['cursor=KEYS', 'INVALID_CURSOR'],
+    ['cursor=ALL&id=FIRST', 'INVALID_CURSOR'],
+    ['cursor=OF_FIRST&id=SECOND', 'INVALID_CURSOR'],
+    ['cursor=OTHERS_OF_FIRST&id=FIRST', 'INVALID_CURSOR'],
+    ['cursor=ALL&id=mine', 'KEY_NOT_FOUND'],
+    ['cursor=AAAA&id=mine', 'INVALID_CURSOR'],
+    ['cursor=ALL&cursor=ALL', 'DUPLICATE_PARAMETER'],
+    ['state=IN_FORCE', 'UNKNOWN_PARAMETER'],
+  ])('do not have their changes listed by %s: %s', async (query, reason) => {
+    const cursorsOf = async (account: string) => {
+      const { key } = await issue({ account })
+      await fillLog([account], 0, 5)
+      const cursorAt = async (path: string) => (await call(key, path)).json.pagination.nextCursor ?? ''
+      const all = await cursorAt('/v1/keys:changes?limit=1')
+      const ofFirst = await cursorAt(`/v1/keys:changes?limit=1&id=${UNKNOWN}`)
+      return { key, all, ofFirst, cursorAt }
+    }
+    const [own, foreign] = [await cursorsOf('lists-changes'), await cursorsOf('others-changes')]
+    await issue({ account: 'lists-changes' })
+    const values = {
+      TAMPERED: `${own.all.slice(0, -2)}${own.all.at(-2) === 'A' ? 'B' : 'A'}${own.all.at(-1)}`,
+      OTHERS: foreign.all,
+      KEYS: await own.cursorAt('/v1/keys?limit=1'),
+      ALL: own.all,
+      OF_FIRST: own.ofFirst,
+      OTHERS_OF_FIRST: foreign.ofFirst,
+      FIRST: UNKNOWN,
+      SECOND: OTHER_KEY,
+    }
+    expect(Object.values(values)).not.toContain('')
+    const sent = query.replaceAll(/[A-Z_]{3,}\b/g, (name) => values[name as keyof typeof values] ?? name)
+    const path = `/v1/keys:changes?${sent}`
+    expect(await call(own.key, path)).toMatchObject({ status: reason === 'KEY_NOT_FOUND' ? 404 : 400, reason })
+    expect((await call(own.key, `/v1/keys?cursor=${own.all}`)).reason).toBe('INVALID_CURSOR')
+  })
+
+  it('have pages of changes that read no more of the log than they show, and cursors that count no others', async () => {
+    const { key } = await issue({ account: 'long' })
+    await database.knex.raw(
+      `insert into audit_log (at, actor, action, account)
+       select now(), 'ann@host', 'ROTATE_KEY', case when n < 2000 then 'long' else 'longer-' || n % 3 end
+       from generate_series(1, 20000) n`,
+    )
+    await database.knex.raw('vacuum analyze audit_log')
+    const statements: { sql: string; bindings: Knex.RawBinding[] }[] = []
+    const note = (query: (typeof statements)[number]) => query.sql.includes('"audit_log"') && statements.push(query)
+    database.knex.on('query', note)
+    const first = await call(key, '/v1/keys:changes?limit=5')
+    const next = await call(key, `/v1/keys:changes?cursor=${first.json.pagination.nextCursor}`)
+    const { prevCursor = '' } = next.json.pagination
+    await call(key, `/v1/keys:changes?cursor=${prevCursor}`)
+    database.knex.off('query', note)
+    expect(statements).toHaveLength(3)
+    // Of many changes, all old; of few; of none.
+    for (const account of ['long', 'audited', 'nobody-at-all']) {
+      for (const { sql, bindings } of statements) {
+        const explain = `explain (analyze, costs off, timing off, summary off) ${sql.replaceAll(/\$\d+/g, '?')}`
+        const named = bindings.map((each) => (each === 'long' ? account : each))
+        const { rows } = await database.knex.raw(explain, named)
+        const plan = rows.map((row: { 'QUERY PLAN': string }) => row['QUERY PLAN']).join('\n')
+        expect(plan).toContain('audit_log_account')
+        // A few may be sorted.
+        expect(plan).not.toMatch(account === 'long' ? /Sort|Seq Scan|Rows Removed/ : /Seq Scan|Rows Removed|pkey/)
+      }
+    }
+    const ids = (await listAuditEntries(database.knex, { account: 'long' })).map(({ id }) => id)
+    const carried = Buffer.from(prevCursor, 'base64url').subarray(16).toString('utf8')
+    expect(carried).toContain('"limit":5')
+    expect(ids.filter((id) => id.length > 2 && carried.includes(`"${id}"`))).toEqual([])
   })
 
   it('of one account are managed by a platform that names it, and belong to it', async () => {

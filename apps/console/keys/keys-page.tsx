@@ -1,5 +1,5 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
-import { type Key, Key_State, type KeyChange, KeyChange_Action } from '@waybill/client'
+import { type Key, Key_State, KeyChange_Action, type Waybill } from '@waybill/client'
 import { useState } from 'react'
 import { keysTexts as texts } from '../../shared/texts.ts'
 import { announce } from '../parts/announcer.tsx'
@@ -13,15 +13,17 @@ import { useAction, useWaybill } from '../parts/signed-in.tsx'
 import { KeyForm } from './key-form.tsx'
 
 const ROWS = 100
+const pageAt = (cursor: string | null) => (cursor === null ? { limit: ROWS } : { cursor })
 
 export function KeysPage() {
   const waybill = useWaybill()
-  const cursor = useLocation().query.get('cursor')
+  const { query } = useLocation()
+  const [cursor, changesCursor] = [query.get('cursor'), query.get('changes')]
   const listed = useQuery({
-    queryKey: ['keys', cursor],
+    queryKey: ['keys', cursor, changesCursor],
     queryFn: async ({ signal }) => {
-      const listed = await waybill.listKeys(cursor === null ? { limit: ROWS } : { cursor }, { signal })
-      return { ...listed, changes: (await waybill.listKeyChanges({}, { signal })).changes }
+      const listed = await waybill.listKeys(pageAt(cursor), { signal })
+      return { ...listed, changed: await waybill.listKeyChanges(pageAt(changesCursor), { signal }) }
     },
     placeholderData: keepPreviousData,
   })
@@ -44,7 +46,7 @@ export function KeysPage() {
         {typeof open === 'object' && <RotateForm key={open.id} old={open} onRotated={onShown} onLeave={leave} />}
         {shown?.key !== undefined && <NewKey isForPages={shown.origins.length > 0} value={shown.key} />}
         <Answer query={listed} lines={6}>
-          {({ keys, changes, pagination }) => (
+          {({ keys, changed, pagination }) => (
             <>
               {keys.length === 0 && open === undefined && (
                 <Empty title={texts.none}>
@@ -53,7 +55,7 @@ export function KeysPage() {
               )}
               {keys.length > 0 && <KeyTable keys={keys} onRotate={setOpen} />}
               <Paging pagination={pagination} />
-              {changes.length > 0 && <Changes {...{ keys, changes }} />}
+              {changed.changes.length > 0 && <Changes {...{ keys, changed }} isOpen={changesCursor !== null} />}
             </>
           )}
         </Answer>
@@ -142,29 +144,34 @@ function KeyTable({ keys, onRotate }: { keys: readonly Key[]; onRotate: (key: Ke
   )
 }
 
-/** Who did what to which key: the last of it. */
-function Changes({ keys, changes }: { keys: readonly Key[]; changes: readonly KeyChange[] }) {
+interface ChangesProps {
+  readonly keys: readonly Key[]
+  readonly changed: Awaited<ReturnType<Waybill['listKeyChanges']>>
+  readonly isOpen: boolean
+}
+
+/** Who did what to which key. */
+function Changes({ keys, changed: { changes, pagination }, isOpen }: ChangesProps) {
   const named = (id: string) => {
     const hint = keys.find((key) => key.id === id)?.hint
     return hint === undefined ? <Copyable value={id} /> : <span className="mono">{hint}…</span>
   }
   return (
-    <details>
+    <details open={isOpen}>
       <summary>{texts.changes}</summary>
       <Table
         label={texts.changes}
         columns={texts.changeColumns}
-        rows={changes
-          .slice(0, 100)
-          .map(({ at, action, keyId, madeBy }) => [
-            <Time at={at} />,
-            texts.actions[KeyChange_Action[action] as keyof typeof texts.actions],
-            named(keyId),
-            madeBy === undefined ? texts.byCommand : named(madeBy),
-          ])}
+        rows={changes.map(({ at, action, keyId, madeBy }) => [
+          <Time at={at} />,
+          texts.actions[KeyChange_Action[action] as keyof typeof texts.actions],
+          named(keyId),
+          madeBy === undefined ? texts.byCommand : named(madeBy),
+        ])}
         numbers={[6, 6]}
         name={2}
       />
+      <Paging pagination={pagination} label={texts.changePages} parameter="changes" />
     </details>
   )
 }

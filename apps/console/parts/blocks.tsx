@@ -94,14 +94,20 @@ export function Table({ label, columns, rows, numbers: [first, last], name, clas
   )
 }
 
+interface PagingProps extends Pick<Awaited<ReturnType<Waybill['searchPayments']>>, 'pagination'> {
+  readonly label?: string
+  /** Of the address: which page is shown. */
+  readonly parameter?: string
+}
+
 /** Leads to the pages before and after the one that is shown. */
-export function Paging({ pagination }: Pick<Awaited<ReturnType<Waybill['searchPayments']>>, 'pagination'>) {
+export function Paging({ pagination, label = consoleTexts.paging.label, parameter = 'cursor' }: PagingProps) {
   const { path, query } = useLocation()
-  const { label, newer, older } = consoleTexts.paging
+  const { newer, older } = consoleTexts.paging
   const { prevCursor, nextCursor } = pagination ?? {}
   if (prevCursor === undefined && nextCursor === undefined) return null
   const link = (cursor: string | undefined, title: string) =>
-    cursor === undefined ? <span /> : <LinkButton to={placeOf(path, { cursor }, query)} text={title} />
+    cursor === undefined ? <span /> : <LinkButton to={placeOf(path, { [parameter]: cursor }, query)} text={title} />
   return (
     <nav className="paging row apart" aria-label={label}>
       {link(prevCursor, newer)}

@@ -234,6 +234,22 @@ export declare type ListKeyChangesRequest = Message<"payments.v1.ListKeyChangesR
    * @generated from field: optional string id = 1;
    */
   id?: string | undefined;
+
+  /**
+   * Maximum number of changes on the page. Default, also for 0: 20. Values above 100 count as 100. INVALID_LIMIT if
+   * negative. Example: `50`.
+   *
+   * @generated from field: optional int32 limit = 2;
+   */
+  limit?: number | undefined;
+
+  /**
+   * `nextCursor` or `prevCursor` of an earlier answer. It carries `id` and limit: send it alone. Default: the first page.
+   * INVALID_CURSOR, also beside another `id`.
+   *
+   * @generated from field: optional string cursor = 3;
+   */
+  cursor?: string | undefined;
 };
 
 /**
@@ -256,7 +272,7 @@ export declare type ListKeyChangesResponse = Message<"payments.v1.ListKeyChanges
   changes: KeyChange[];
 
   /**
-   * There is always one page.
+   * Position of this page.
    *
    * @generated from field: payments.v1.Pagination pagination = 2;
    */
@@ -343,8 +359,7 @@ export declare const KeysService: GenService<{
     output: typeof KeySchema;
   },
   /**
-   * Lists who changed which key, newest first, at most 1,000 changes: `pagination.hasMore` says that older ones are left
-   * out, which are listed by the `id` of their key. KEY_NOT_FOUND for what is not the id of a key.
+   * Lists who changed which key, newest first. KEY_NOT_FOUND for what is not the id of a key.
    *
    * @generated from rpc payments.v1.KeysService.ListKeyChanges
    */

@@ -16,6 +16,7 @@ export function createKeysChecks(calls: KeysCalls): ServiceChecks<typeof KeysSer
   return {
     createKey: (request) => calls.keys.check(request),
     listKeys: (request, context) => calls.checkList(accountOf(context), request),
+    listKeyChanges: (request, context) => calls.checkChanges(accountOf(context), request),
   }
 }
 
@@ -49,8 +50,8 @@ export function createKeysHandlers(calls: KeysCalls): ServiceImpl<typeof KeysSer
       const { key } = await calls.keys.revoke({ id, account: caller.account }, caller, context.signal)
       return toProto(key)
     },
-    async listKeyChanges({ id }, context) {
-      const { changes, ...pagination } = await calls.listChanges(accountOf(context), id, context.signal)
+    async listKeyChanges(request, context) {
+      const { changes, ...pagination } = await calls.listChanges(accountOf(context), request, context.signal)
       return { changes: changes.map(changeToProto), pagination }
     },
   }

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { openCursor, sealCursor } from './sealed-cursor.ts'
+import { hideNumber, openCursor, readHiddenNumber, sealCursor } from './sealed-cursor.ts'
 
 const seal = { secret: Buffer.alloc(32, 7), scope: '1/payments', version: 2 }
 const small = { key: ['2026-03-01T00:00:00.000Z'], id: 'a' }
@@ -50,4 +50,17 @@ test('a cursor opens under no other secret and no other scope', () => {
   expect(() => openCursor({ ...seal, secret: Buffer.alloc(32, 8) }, cursor)).toThrow(/damaged/)
   expect(() => openCursor({ ...seal, scope: '2/payments' }, cursor)).toThrow(/damaged/)
   expect(() => openCursor({ ...seal, scope: '1/requests' }, cursor)).toThrow(/damaged/)
+})
+
+test('a hidden number comes back, shows none of its digits nor how many, and is another in each scope', () => {
+  const other = { ...seal, scope: '2/payments' }
+  for (const number of ['1', '42', '999999999999999', '9223372036854775807']) {
+    const hidden = hideNumber(seal, number)
+    expect(readHiddenNumber(seal, hidden)).toBe(number)
+    expect(hideNumber(seal, number)).toBe(hidden)
+    expect(Buffer.from(hidden, 'base64url').toString('latin1')).not.toContain(number)
+    expect(hideNumber(other, number)).not.toBe(hidden)
+  }
+  const lengths = ['1', '42', '999999999999999'].map((number) => hideNumber(seal, number).length)
+  expect(new Set(lengths).size).toBe(1)
 })

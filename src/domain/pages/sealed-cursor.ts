@@ -1,4 +1,4 @@
-import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHmac, createSecretKey, timingSafeEqual } from 'node:crypto'
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import { waybillError } from '../../errors/waybill-error.ts'
 
@@ -57,10 +57,26 @@ export function openCursor(
   return payload
 }
 
-/** Key objects by secret. Creating one takes four times as long as the rest of a MAC, and a process has one secret. */
-const keys = new WeakMap<Uint8Array, KeyObject>()
+/** Encrypts a number that the account may not read, such as one that counts rows of all accounts. It is one block, which needs no IV. */
+export function hideNumber(seal: CursorSeal, number: string): string {
+  const cipher = createCipheriv('aes-256-ecb', numberKeyOf(seal), null)
+  return cipher.update(number, 'latin1', 'base64url') + cipher.final('base64url')
+}
 
-function keyOf(secret: Uint8Array): KeyObject {
+/** Reads what {@link hideNumber} wrote with this seal. */
+export function readHiddenNumber(seal: CursorSeal, hidden: string): string {
+  const decipher = createDecipheriv('aes-256-ecb', numberKeyOf(seal), null)
+  return decipher.update(hidden, 'base64url', 'latin1') + decipher.final('latin1')
+}
+
+/** No MAC is made of this text: those are made of texts that begin with a digit. */
+const numberKeyOf = ({ secret, scope }: CursorSeal) =>
+  createHmac('sha256', keyOf(secret)).update(`numbers of ${scope}`).digest()
+
+/** Key objects by secret. Creating one takes four times as long as the rest of a MAC, and a process has one secret. */
+const keys = new WeakMap<Uint8Array, ReturnType<typeof createSecretKey>>()
+
+function keyOf(secret: Uint8Array) {
   const key = keys.get(secret) ?? createSecretKey(secret)
   keys.set(secret, key)
   return key
