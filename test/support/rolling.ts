@@ -93,7 +93,7 @@ export async function startGuidedNginx(ports: readonly number[]) {
     },
     /** What nginx has to say of calls that failed. */
     saysOf: (failed: readonly unknown[]) =>
-      failed.length === 0 ? '' : readFileSync(join(folder, 'error.log'), 'utf8').slice(-20_000),
+      failed.length === 0 ? '' : linesBut(/Connection refused/, readFileSync(join(folder, 'error.log'), 'utf8')),
     async stop() {
       agent.destroy()
       await nginx.stop()
@@ -101,3 +101,11 @@ export async function startGuidedNginx(ports: readonly number[]) {
     },
   }
 }
+
+/** The last lines of a text, without those of what is usual while a process is replaced. */
+const linesBut = (usual: RegExp, all: string) =>
+  all
+    .split('\n')
+    .filter((line) => !usual.test(line))
+    .slice(-20)
+    .join('\n')

@@ -16,10 +16,10 @@ import { shareConnections } from './connection-shares.ts'
 import { createHttp1 } from './http1-server.ts'
 import { createHttp2 } from './http2-server.ts'
 import { watchDescriptors } from './open-descriptors.ts'
-import type { ServerTerms } from './refuse-connection.ts'
+import type { PortClosing, ServerTerms } from './refuse-connection.ts'
 import type { TlsCertificate } from './tls-certificate.ts'
 
-export interface ListenerOptions extends Omit<ServerTerms, 'shares' | keyof Ending> {
+export interface ListenerOptions extends Omit<ServerTerms, 'shares' | 'closing' | keyof Ending> {
   readonly host: string
   /** 0 for any free port. */
   readonly port: number
@@ -90,7 +90,7 @@ function createAcceptance(options: ListenerOptions): Acceptance {
     isManyClients,
     onSilentClosed: (peer) => abuse.charge(peer, offences.silence),
   })
-  const terms: ServerTerms = { ...options, ...signalsOf(options.ending), shares }
+  const terms: ServerTerms = { ...options, ...signalsOf(options.ending), shares, closing: { busyAtMs: 0 } }
   const servers: Servers = {
     http1: createHttp1(terms),
     http2: createHttp2(terms),
@@ -138,7 +138,7 @@ const CUT_MS = 500
  */
 async function close(
   port: Server,
-  { servers, open }: Acceptance,
+  { servers, open, closing }: Acceptance,
   { graceMs, stopping, cutting }: EndingControllers & { readonly graceMs: number },
 ): Promise<void> {
   const timers: NodeJS.Timeout[] = []
@@ -147,7 +147,7 @@ async function close(
     for (const socket of sockets) socket.destroy()
   }
   // First, or clients that are sent away would connect again.
-  await closePort(port)
+  await closePort(port, closing)
   stopping.abort()
   servers.http1.closeIdleConnections()
   // What arrived while this process was held up itself is read first.
@@ -162,27 +162,35 @@ async function close(
   servers.http1.close(() => {})
 }
 
-/** How long a quiet pass of the event loop is waited for, and how long it may be. */
-const QUIET_WITHIN_MS = 1_000
-const QUIET_PASS_MS = 1
+/** How long nothing may have happened before a port is closed, how long that is waited for, and when it is closed in any case, in milliseconds. */
+const QUIET_MS = 5
+const QUIET_WITHIN_MS = 200
+const CLOSED_WITHIN_MS = 1_000
 
 /**
- * Closes a port after a pass of the event loop that was short and has brought no connection: one that the kernel has accepted and this process has
- * not would be reset.
+ * Closes a port at a moment in which no client is about to connect: a connection that the kernel has accepted and this process has not would be
+ * reset, and proxies do not send a POST again. As every answer of a process that drains ends its connection, clients connect after an answer; so
+ * requests wait until the port is closed. If others keep coming, it is closed right after a pass of the event loop without one.
  */
-async function closePort(port: Server): Promise<void> {
-  let isQuiet = false
+async function closePort(port: Server, closing: PortClosing): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  closing.closed = promise
+  closing.busyAtMs = performance.now()
   port.on('connection', () => {
-    isQuiet = false
+    closing.busyAtMs = performance.now()
   })
-  const giveUpAtMs = performance.now() + QUIET_WITHIN_MS
-  for (let begunAtMs = performance.now(), tookMs = 0; ; begunAtMs += tookMs) {
-    isQuiet = true
-    await new Promise((resolve) => setImmediate(resolve))
-    tookMs = performance.now() - begunAtMs
-    if ((isQuiet && tookMs <= QUIET_PASS_MS) || begunAtMs > giveUpAtMs) break
+  const sinceMs = closing.busyAtMs
+  for (;;) {
+    const begunAtMs = performance.now()
+    const isLate = begunAtMs > sinceMs + QUIET_WITHIN_MS
+    // What came while this process was held up itself is seen between the two.
+    if (!isLate) await new Promise((next) => setTimeout(next, 1))
+    await new Promise((next) => setImmediate(next))
+    if (closing.busyAtMs < (isLate ? begunAtMs : begunAtMs - QUIET_MS)) break
+    if (begunAtMs > sinceMs + CLOSED_WITHIN_MS) break
   }
   port.close()
+  resolve()
 }
 
 function closed(socket: Socket): Promise<unknown> {
