@@ -39,7 +39,6 @@ export function createHttp1(terms: ServerTerms): Server {
     held?.begin()
     response.on('close', () => {
       used.open -= 1
-      terms.closing.busyAtMs = performance.now()
       held?.end()
       if (stopping.aborted) socket.end()
     })
@@ -56,7 +55,6 @@ export function createHttp1(terms: ServerTerms): Server {
     const hostFault = faultOfHost(request)
     if (hostFault !== undefined) return refuseOnce(waybillError('INVALID_HOST', { detail: hostFault }), request.socket)
     const holdFor = (holder: Holder) => held?.holdFor(holder)
-    if (terms.closing.closed !== undefined) await terms.closing.closed
     await handle(http1Exchange(request, response, holdFor, () => draining.aborted))
     boundTaking(response, request.socket, limits.requestTimeoutMs)
     boundRest(request)

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer as createNetServer, type Server, type Socket } from 'node:net'
 import type { Ending } from '../calls/call.ts'
+import type { RequestHandler } from '../http/exchange.ts'
 import { type AbuseCounter, BarredPeers, offences } from './abuse.ts'
 import {
   type Acceptance,
@@ -16,10 +17,10 @@ import { shareConnections } from './connection-shares.ts'
 import { createHttp1 } from './http1-server.ts'
 import { createHttp2 } from './http2-server.ts'
 import { watchDescriptors } from './open-descriptors.ts'
-import type { PortClosing, ServerTerms } from './refuse-connection.ts'
+import type { ServerTerms } from './refuse-connection.ts'
 import type { TlsCertificate } from './tls-certificate.ts'
 
-export interface ListenerOptions extends Omit<ServerTerms, 'shares' | 'closing' | keyof Ending> {
+export interface ListenerOptions extends Omit<ServerTerms, 'shares' | keyof Ending> {
   readonly host: string
   /** 0 for any free port. */
   readonly port: number
@@ -84,20 +85,26 @@ export async function startListener(options: ListenerOptions) {
   }
 }
 
-function createAcceptance(options: ListenerOptions): Acceptance {
+function createAcceptance(options: ListenerOptions): Acceptance & { readonly closing: PortClosing } {
   const { limits, abuse, logger, isManyClients, tls: certificate } = options
   const shares = shareConnections(limits, {
     isManyClients,
     onSilentClosed: (peer) => abuse.charge(peer, offences.silence),
   })
-  const terms: ServerTerms = { ...options, ...signalsOf(options.ending), shares, closing: { busyAtMs: 0 } }
+  const closing: PortClosing = { busyAtMs: 0 }
+  const handle: RequestHandler = async (exchange) => {
+    if (closing.closed !== undefined) await closing.closed
+    await options.handle(exchange)
+    closing.busyAtMs = performance.now()
+  }
+  const terms: ServerTerms = { ...options, ...signalsOf(options.ending), shares, handle }
   const servers: Servers = {
     http1: createHttp1(terms),
     http2: createHttp2(terms),
     tls: certificate && createTls(certificate, limits),
   }
   const open = noConnections()
-  const acceptance: Acceptance = { ...terms, servers, open }
+  const acceptance = { ...terms, servers, open, closing }
   servers.tls?.on('secureConnection', (socket) => acceptSecureConnection(acceptance, socket))
   servers.tls?.on('tlsClientError', (error, socket) => {
     logger.debug({ err: error }, 'TLS handshake failed')
@@ -138,7 +145,7 @@ const CUT_MS = 500
  */
 async function close(
   port: Server,
-  { servers, open, closing }: Acceptance,
+  { servers, open, closing }: ReturnType<typeof createAcceptance>,
   { graceMs, stopping, cutting }: EndingControllers & { readonly graceMs: number },
 ): Promise<void> {
   const timers: NodeJS.Timeout[] = []
@@ -160,6 +167,14 @@ async function close(
   for (const timer of timers) clearTimeout(timer)
   // This server never listened: closing it only ends its timers.
   servers.http1.close(() => {})
+}
+
+/** How far the port is on its way to be closed. */
+interface PortClosing {
+  /** When the last connection came or the last request was answered, on the clock of `performance`. */
+  busyAtMs: number
+  /** Settles when the port is closed. Requests that come before wait for it. */
+  closed?: Promise<void>
 }
 
 /** How long nothing may have happened before a port is closed, how long that is waited for, and when it is closed in any case, in milliseconds. */

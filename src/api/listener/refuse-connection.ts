@@ -24,17 +24,8 @@ export interface ServerTerms extends Ending {
   readonly isManyClients: (address: string) => boolean
   readonly abuse: AbuseCounter
   readonly shares: ConnectionShares
-  readonly closing: PortClosing
   readonly logger: Logger
   readonly refusalLog: RefusalLog
-}
-
-/** How far the port is on its way to be closed. */
-export interface PortClosing {
-  /** When the last connection came or the last answer was sent, on the clock of `performance`. */
-  busyAtMs: number
-  /** Settles when the port is closed. Requests of HTTP/1.1 that come before wait for it. */
-  closed?: Promise<void>
 }
 
 /** How long a refused connection is read after the answer, in ms: closing at once would reset it and lose the answer. */
