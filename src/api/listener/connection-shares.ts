@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import { USUAL_SHARE } from '../../domain/account.ts'
 import { createAlarms } from '../calls/alarms.ts'
+import { createRoster } from '../calls/roster.ts'
 import { type Holder, placesOf, type Standing } from '../calls/shares.ts'
 import { createReadClientAddress } from '../http/client-address.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
@@ -24,8 +25,8 @@ interface Connection {
   isClosed: boolean
   hasBegun: boolean
   requests: number
-  /** Grows with each change of a connection: the lowest of some idle ones has been idle the longest. */
-  changedAt: number
+  /** Leaves the rosters in which it is. */
+  leave: () => void
   close: () => void
 }
 
@@ -33,8 +34,11 @@ interface Connection {
 interface Holding {
   readonly name: string
   connections: number
-  idle: number
+  /** The one that has been idle the longest is the first. */
+  readonly idle: Roster
 }
+
+type Roster = ReturnType<typeof createRoster<Connection>>
 
 type ShareLimits = Pick<ConnectionLimits, 'maxConnections' | 'maxConnectionsPerAddress'>
 
@@ -88,19 +92,16 @@ function createConnections({ maxConnections, maxConnectionsPerAddress }: ShareLi
   const maxOfKey = placesOf(maxConnections, USUAL_SHARE)
   const maxOfAddress = maxConnectionsPerAddress ?? maxOfKey
   const maxKeyless = placesOf(maxConnections, 0.5)
-  const open = new Set<Connection>()
   const holdings = new Map<string, Holding>()
-  let keyless = 0
-  let changes = 0
-
-  /** @param by - 1 for a connection that has become so, -1 for one that ceases to be */
-  function count(connection: Connection, by: 1 | -1): void {
-    if (isKeyless(connection)) keyless += by
-    if (isIdle(connection) && !connection.isOfMany) connection.holder.idle += by
+  /** Those that may be closed for others: idle ones, and of the keyless ones all. */
+  const closable: Readonly<Record<Standing, Roster>> = {
+    keyless: createRoster(),
+    publishable: createRoster(),
+    secret: createRoster(),
   }
 
   function hold(name: string): Holding {
-    const holding = holdings.get(name) ?? { name, connections: 0, idle: 0 }
+    const holding = holdings.get(name) ?? { name, connections: 0, idle: createRoster<Connection>() }
     holdings.set(name, holding)
     holding.connections += 1
     return holding
@@ -113,17 +114,14 @@ function createConnections({ maxConnections, maxConnectionsPerAddress }: ShareLi
 
   function remove(connection: Connection): void {
     if (connection.isClosed) return
-    count(connection, -1)
+    connection.leave()
     connection.isClosed = true
-    open.delete(connection)
     letGo(connection.holder)
   }
 
-  /** Closes the one of some connections that has not changed for the longest. @returns whether there was one */
-  function closeFirst(isMeant: (connection: Connection) => boolean): boolean {
-    let first: Connection | undefined
-    for (const each of open)
-      if (isMeant(each) && each.changedAt < (first?.changedAt ?? Number.POSITIVE_INFINITY)) first = each
+  /** @returns whether there was one */
+  function closeFirst(connections: Roster): boolean {
+    const first = connections.first()
     if (first === undefined) return false
     remove(first)
     if (!first.hasBegun) terms.onSilentClosed(first.peer)
@@ -131,31 +129,37 @@ function createConnections({ maxConnections, maxConnectionsPerAddress }: ShareLi
     return true
   }
 
-  const closeIdle = (standing: Standing) => closeFirst((each) => each.standing === standing && isIdle(each))
+  function join(connection: Connection): void {
+    const { isSettled, requests, standing, holder, isOfMany } = connection
+    if (!isSettled) return
+    const isIdle = requests === 0
+    const leaveClosable = isIdle || standing === 'keyless' ? closable[standing].join(connection) : nothing
+    const leaveIdle = isIdle && !isOfMany ? holder.idle.join(connection) : nothing
+    connection.leave = () => {
+      leaveClosable()
+      leaveIdle()
+    }
+    if (holder.idle.size() > (standing === 'secret' ? maxOfKey : maxOfAddress)) closeFirst(holder.idle)
+    if (closable.keyless.size() > maxKeyless) closeFirst(closable.keyless)
+  }
+
   return {
-    /** Closes an idle connection, a keyless one first, for which it is enough to be settled. @returns whether there was one */
-    closeAny: () => closeFirst(isKeyless) || closeIdle('publishable') || closeIdle('secret'),
+    /** Closes an idle connection, a keyless one first. @returns whether there was one */
+    closeAny: () => closeFirst(closable.keyless) || closeFirst(closable.publishable) || closeFirst(closable.secret),
     open(
       terms: Pick<Connection, 'peer' | 'isOfMany' | 'standing' | 'close'> & { readonly holder: string },
     ): Connection {
-      const fresh = { isSettled: false, isClosed: false, hasBegun: false, requests: 0, changedAt: 0 }
-      const connection = { ...terms, ...fresh, holder: hold(terms.holder) }
-      open.add(connection)
-      return connection
+      const fresh = { isSettled: false, isClosed: false, hasBegun: false, requests: 0, leave: nothing }
+      return { ...terms, ...fresh, holder: hold(terms.holder) }
     },
     close: remove,
     /** Changes a connection, and then has its holder and those without a key keep what they may. */
     change(connection: Connection, apply: () => void): void {
       if (connection.isClosed) return apply()
-      count(connection, -1)
+      connection.leave()
+      connection.leave = nothing
       apply()
-      count(connection, 1)
-      changes += 1
-      connection.changedAt = changes
-      const { holder, standing, isOfMany } = connection
-      const isTooMany = holder.idle > (standing === 'secret' ? maxOfKey : maxOfAddress)
-      if (isIdle(connection) && !isOfMany && isTooMany) closeFirst((each) => each.holder === holder && isIdle(each))
-      if (keyless > maxKeyless) closeFirst(isKeyless)
+      join(connection)
     },
     /** Has a connection held by another key or address. */
     handOver(connection: Connection, name: string): void {
@@ -166,15 +170,7 @@ function createConnections({ maxConnections, maxConnectionsPerAddress }: ShareLi
   }
 }
 
-/** Whether it makes no request, and is not too new to be judged. */
-function isIdle({ isSettled, requests }: Connection): boolean {
-  return isSettled && requests === 0
-}
-
-/** Whether it may be closed for others even while it makes a request. */
-function isKeyless({ isSettled, standing }: Connection): boolean {
-  return isSettled && standing === 'keyless'
-}
+function nothing(): void {}
 
 /** A connection, as its requests see it. */
 function holdConnection(connection: Connection, connections: ReturnType<typeof createConnections>) {
