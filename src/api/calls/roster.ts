@@ -1,8 +1,13 @@
 /** Who is in a roster. Its neighbours came just before and just after, of those who are still there. */
-interface Place<T> {
+class Place<T> {
   readonly member: T
   before: Place<T> | undefined
-  after: Place<T> | undefined
+  after: Place<T> | undefined = undefined
+
+  constructor(member: T, before: Place<T> | undefined) {
+    this.member = member
+    this.before = before
+  }
 }
 
 /**
@@ -17,7 +22,7 @@ export function createRoster<T>() {
   return {
     /** @returns leaves again; calls after the first do nothing */
     join(member: T): () => void {
-      const place: Place<T> = { member, before: last, after: undefined }
+      const place = new Place(member, last)
       if (last === undefined) first = place
       else last.after = place
       last = place
