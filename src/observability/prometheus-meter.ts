@@ -34,13 +34,20 @@ export function createPrometheusMeter() {
       return (labels) => counter.inc(labels)
     },
     histogram(metric) {
-      const waiting: { labels: Labels; value: number }[] = []
+      // Two lists that are filled again and again, since an object for each value would outlive a collection of young objects.
+      const labelsWaiting: Labels[] = []
+      const valuesWaiting: number[] = []
+      let waiting = 0
       const collect = () => {
-        for (const { labels, value } of waiting.splice(0)) histogram.observe(labels, value)
+        for (let at = 0; at < waiting; at++) histogram.observe(labelsWaiting[at] ?? {}, valuesWaiting[at] ?? 0)
+        waiting = 0
       }
       const histogram = new Histogram({ ...termsOf(metric), buckets: [...metric.buckets], collect })
       return (labels, value) => {
-        if (waiting.push({ labels, value }) >= MAX_WAITING) collect()
+        labelsWaiting[waiting] = labels
+        valuesWaiting[waiting] = value
+        waiting += 1
+        if (waiting === MAX_WAITING) collect()
       }
     },
     observe(metrics, read) {

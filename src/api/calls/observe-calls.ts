@@ -1,5 +1,7 @@
+import type { Code } from '@connectrpc/connect'
 import {
   CALL_BUCKETS,
+  type Labels,
   parseTraceparent,
   type SpanAttributes,
   type Telemetry,
@@ -46,6 +48,7 @@ export function observeCalls(telemetry: Telemetry | undefined) {
   const callSeconds = meter?.histogram(CALL_SECONDS)
   const requestSeconds = meter?.histogram(REQUEST_SECONDS)
   const countError = meter?.counter(ERRORS)
+  const labelsOf = createCallLabels()
   const inFlight = { unary: 0, stream: 0 }
   meter?.observe([IN_FLIGHT], () => Object.entries(inFlight).map(([kind, value]) => [IN_FLIGHT.name, value, { kind }]))
   return {
@@ -68,14 +71,11 @@ export function observeCalls(telemetry: Telemetry | undefined) {
         isOver = true
         inFlight[kind] -= 1
         const form = error && wireFormOfError(error, protocol)
-        const status = codeName(form?.code).toUpperCase()
-        callSeconds?.(
-          { rpc_system_name: SYSTEMS[protocol], rpc_method: method, rpc_response_status_code: status, protocol },
-          (performance.now() - startMs) / 1_000,
-        )
+        const labels = labelsOf(method, protocol, form?.code)
+        callSeconds?.(labels, (performance.now() - startMs) / 1_000)
         if (error !== undefined) countError?.({ reason: error.reason, protocol })
         if (span === undefined) return
-        const ending: SpanAttributes = { 'rpc.response.status_code': status }
+        const ending: SpanAttributes = { 'rpc.response.status_code': labels.rpc_response_status_code }
         // The caller's mistakes are no errors of a server.
         span.end(form !== undefined && form.httpStatus >= 500 ? error?.reason : undefined, ending)
       }
@@ -88,5 +88,29 @@ export function observeCalls(telemetry: Telemetry | undefined) {
     },
     /** A request that is no call was refused. */
     refused: (error: WaybillError, protocol: Protocol) => countError?.({ reason: error.reason, protocol }),
+  }
+}
+
+interface CallLabels extends Labels {
+  readonly rpc_response_status_code: string
+}
+
+/** Makes the labels of calls: once for each method, protocol and code, since most calls have the same. */
+function createCallLabels() {
+  const known = new Map<string, { protocol: Protocol; code: Code | undefined; labels: CallLabels }[]>()
+  return (method: string, protocol: Protocol, code: Code | undefined): CallLabels => {
+    let ofMethod = known.get(method)
+    if (ofMethod === undefined) known.set(method, (ofMethod = []))
+    const found = ofMethod.find((each) => each.protocol === protocol && each.code === code)
+    if (found !== undefined) return found.labels
+    const status = codeName(code).toUpperCase()
+    const labels = {
+      rpc_system_name: SYSTEMS[protocol],
+      rpc_method: method,
+      rpc_response_status_code: status,
+      protocol,
+    }
+    ofMethod.push({ protocol, code, labels })
+    return labels
   }
 }
