@@ -2,9 +2,10 @@
  * Measures the CPU time that a call costs the server, for each protocol beside its yardstick. Every server is a process of its own; this
  * process is the client.
  *
- *   npm run bench:transport -- [--rounds N] [--calls N] [--warm-up CALLS] [--only NAMES] [--method NAME] [--profile SERVER]
+ *   npm run bench:transport -- [--runs N] [--rounds N] [--calls N] [--warm-up CALLS] [--only NAMES] [--method NAME] [--profile SERVER]
  *
- * `--only rest,metrics.on` compares these two alone.
+ * `--only rest,metrics.on` compares these two alone. Two processes of the same server differ by up to a tenth, for as long as they run: each
+ * run has new ones, and a figure is the median of the runs.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -20,6 +21,7 @@ import { API_KEY } from './transport/key.ts'
 
 const { values } = parseArgs({
   options: {
+    runs: { type: 'string', default: '1' },
     rounds: { type: 'string', default: '20' },
     calls: { type: 'string', default: '1000' },
     'warm-up': { type: 'string', default: '12000' },
@@ -89,13 +91,27 @@ interface Running extends Subject {
   readonly calls: Record<Method, MakeCall>
 }
 
-const running = await Promise.all(subjects.map(startSubject))
-try {
-  await report('transport', await measure())
-} finally {
-  for (const { child } of running) child.disconnect()
-}
+const runs: Figure[][] = []
+while (runs.length < Number(values.runs)) runs.push(await runOnce())
+await report('transport', mediansOf(runs))
 process.exit()
+
+async function runOnce(): Promise<Figure[]> {
+  const running = await Promise.all(subjects.map(startSubject))
+  try {
+    return await measure(running)
+  } finally {
+    for (const { child } of running) child.disconnect()
+  }
+}
+
+function mediansOf([first = [], ...others]: readonly Figure[][]): Figure[] {
+  return first.map((figure, n) => {
+    const all = [figure, ...others.flatMap((run) => run[n] ?? [])].map(({ value }) => value)
+    if (others.length > 0) console.log(figure.name, all.map((value) => value.toFixed(3)).join(', '))
+    return { ...figure, value: median(all) }
+  })
+}
 
 async function startSubject(subject: Subject): Promise<Running> {
   const profile = values.profile === subject.name ? ['--cpu-prof', '--cpu-prof-dir=bench/out'] : []
@@ -109,7 +125,7 @@ async function startSubject(subject: Subject): Promise<Running> {
   return { ...subject, child, calls: subject.connect(port) }
 }
 
-async function measure(): Promise<Figure[]> {
+async function measure(running: readonly Running[]): Promise<Figure[]> {
   const micros = new Map<string, number[]>()
   for (let round = -WARM_UP_ROUNDS; round < ROUNDS; round++) {
     for (const method of methods) {
