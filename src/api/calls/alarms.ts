@@ -6,8 +6,8 @@
 export type SetAlarm = (delayMs: number, ring: () => void) => () => void
 
 /**
- * A class, since V8 makes what a literal makes in old space once it has seen most of them outlive a collection, as alarms do, and with them the
- * closures that they name. All of each call was then kept until the next collection of all: a third of the cost of a small call.
+ * A class, since V8 counts how many objects of a literal outlive a collection. Most alarms do, so V8 came to make them in old space, together with
+ * the closures that they name. Those kept all of each call until the next full collection, which took a third of the time of a small call.
  */
 class Alarm {
   /** Undefined once it is cancelled, so that it keeps nothing of its call. */

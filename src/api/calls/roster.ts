@@ -1,4 +1,4 @@
-/** Who is in a roster. Its neighbours came just before and just after, of those who are still there. */
+/** Who is in a roster. Its neighbours came just before and just after, of those who are still there. A class for the reason of alarms. */
 class Place<T> {
   readonly member: T
   before: Place<T> | undefined
