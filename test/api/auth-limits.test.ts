@@ -387,7 +387,8 @@ describe('wrong keys', () => {
       expect(new Set([...first, ...second])).toEqual(new Set(['INVALID_API_KEY']))
     })
     knex.off('query', follow).off('query-response', finish).off('query-error', finish)
-    expect(statements.length).toBeLessThan(25_000 / 500 + 5)
+    // 500 keys at most a lookup; where the machine is busy, some begin with fewer.
+    expect(statements.length).toBeLessThan((2 * 25_000) / 500)
     // One lookup at a time, beside the lease and the last use of the good key.
     expect(mostUnderWay).toBeLessThanOrEqual(3)
     // 2.1 MB; without the limit of addresses 5.7.

@@ -133,14 +133,14 @@ function socketOptions(abuse: AbuseCounter) {
   }
 }
 
-/** How long connections of which nothing has come yet are read after the port is closed: a request may be on its way. */
+/** How long connections without a request are read after the port is closed, new ones and idle ones of HTTP/1.1: a request may be on its way. */
 const SILENCE_MS = 300
 
 /** How long the answers to calls that are cut may take to be read. */
 const CUT_MS = 500
 
 /**
- * Closes a port and its connections: idle ones of HTTP/1.1 at once, the others after their requests. When the grace period is over the calls that
+ * Closes a port and its connections: those without a request soon, the others after their requests. When the grace period is over the calls that
  * are left get an error, and the connections are broken off soon after.
  */
 async function close(
@@ -153,12 +153,15 @@ async function close(
   const destroy = (sockets: ReadonlySet<Socket>) => {
     for (const socket of sockets) socket.destroy()
   }
+  const closeSilent = () => {
+    servers.http1.closeIdleConnections()
+    destroy(open.undecided)
+  }
   // First, or clients that are sent away would connect again.
   await closePort(port, closing)
   stopping.abort()
-  servers.http1.closeIdleConnections()
   // What arrived while this process was held up itself is read first.
-  after(Math.min(SILENCE_MS, graceMs), () => setImmediate(() => destroy(open.undecided)))
+  after(Math.min(SILENCE_MS, graceMs), () => setImmediate(() => closeSilent()))
   after(graceMs, () => {
     cutting.abort()
     after(CUT_MS, () => destroy(open.sockets))
