@@ -16,12 +16,15 @@ import { makeTempFolder } from '../support/temp-folder.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 
+/** Where the list of steps ends in the code. */
+const END_OF_STEPS = /\]\n*$/
+
 /** A column, an index, a table; and a release later what is unused goes. */
 const STEPS = `
-  { name: '0002-note', up: async (knex) => void (await knex.raw('alter table requests add column note text')) },
-  { name: '0003-note-index', indexes: [{ build: 'requests_note', table: 'requests', definition: '(account_id, note)' }] },
-  { name: '0004-notes', up: async (knex) => void (await knex.raw('create table notes (account_id bigint, id bigint, primary key (account_id, id))')) },
-  { name: '0005-without-note', contract: { unusedSince: '0004-notes' }, up: async (knex) => void (await knex.raw('alter table requests drop column note')) },
+  { name: '9002-note', up: async (knex) => void (await knex.raw('alter table requests add column note text')) },
+  { name: '9003-note-index', indexes: [{ build: 'requests_note', table: 'requests', definition: '(account_id, note)' }] },
+  { name: '9004-notes', up: async (knex) => void (await knex.raw('create table notes (account_id bigint, id bigint, primary key (account_id, id))')) },
+  { name: '9005-without-note', contract: { unusedSince: '9004-notes' }, up: async (knex) => void (await knex.raw('alter table requests drop column note')) },
 ]`
 
 let database: TestDatabase
@@ -59,8 +62,8 @@ async function writeNext(to: string): Promise<string> {
     await symlink(join(ROOT, part), join(to, part))
   const list = join(to, 'src/postgres/migrations/list.ts')
   const code = await readFile(list, 'utf8')
-  expect(code).toContain('[schema]')
-  await writeFile(list, code.replace('[schema]', `[schema,${STEPS}`))
+  expect(code).toMatch(END_OF_STEPS)
+  await writeFile(list, code.replace(END_OF_STEPS, `,${STEPS}`))
   return to
 }
 
@@ -108,14 +111,14 @@ it('fails no call, and refuses the old release once what it uses is gone', async
   await store()
   const client = grpcCaller(addressesOf(ports), key)
   const upgrade = async () => {
-    expect(await migrate()).toMatchObject({ code: 0, stdout: expect.stringContaining('0004-notes') })
+    expect(await migrate()).toMatchObject({ code: 0, stdout: expect.stringContaining('9004-notes') })
     for (const port of ports) {
       running.get(port)?.kill('SIGTERM')
       await running.get(port)?.ended
       const successor = await start(port, next)
       await successor.says(/"msg":"call"/, 'stderr')
     }
-    expect(await migrate('--contract')).toMatchObject({ code: 0, stdout: expect.stringContaining('0005-without-note') })
+    expect(await migrate('--contract')).toMatchObject({ code: 0, stdout: expect.stringContaining('9005-without-note') })
   }
   const upgraded = upgrade()
   const [read, written] = await Promise.all([
@@ -130,5 +133,5 @@ it('fails no call, and refuses the old release once what it uses is gone', async
   expect(Number(rows[0]?.count)).toBe(stored)
 
   const old = startWaybill(['serve'], { ...environment(), PORT: `${await findFreePort()}` })
-  expect(await old.ended).toMatchObject({ code: 1, stderr: expect.stringContaining('0005-without-note') })
+  expect(await old.ended).toMatchObject({ code: 1, stderr: expect.stringContaining('9005-without-note') })
 })

@@ -282,6 +282,12 @@ const cases: readonly (readonly [string, () => FilterValues, Given, readonly str
     { ...byAmount, position: position(['500']) },
     ['walk payment_metadata_usd'],
   ],
+  [
+    'a pair in one currency, by amount',
+    () => ({ metadata: WEB, currency: [{ of: 'payment', symbol: 'USDC' }] }),
+    byAmount,
+    ['walk payment_metadata_amount'],
+  ],
   ['a pair by change', () => ({ metadata: WEB }), { sortBy: 'changed' }, ['walk payment_metadata_changed']],
   ['a pair by status', () => ({ metadata: MAIL }), byStatus, ['walk payment_metadata_pair']],
   [

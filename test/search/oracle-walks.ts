@@ -294,6 +294,44 @@ export const cases: readonly Case[] = [
       within(p, basis, (to) => to('1') >= 0) &&
       ['CONFIRMED', 'FAILED'].includes(p.status),
   },
+  {
+    input: { metadata: ['channel=web', 'channel=pos'], currency: ['USDC'] },
+    matches: (p) => p.metadata?.['channel'] !== undefined && symbol('USDC')(p),
+    basis: 'amount',
+  },
+  {
+    input: { metadata: ['channel=pos', 'order=5', 'order=15', 'order=25'], paymentCurrency: ['usdc'], minAmount: '0' },
+    matches: (p, basis) =>
+      p.metadata?.['channel'] === 'pos' &&
+      ['5', '15', '25'].includes(p.metadata['order'] ?? '') &&
+      symbol('USDC')(p) &&
+      within(p, basis, () => true),
+    basis: 'amount',
+  },
+  {
+    input: { metadata: ['channel=web'], currency: ['USDC-BASE', 'usdc-polygon'], maxAmount: '10.5' },
+    matches: (p, basis) =>
+      p.metadata?.['channel'] === 'web' &&
+      ['USDC-BASE', 'USDC-POLYGON'].includes(p.currency) &&
+      within(p, basis, (to) => to('10.5') <= 0),
+    basis: 'amount',
+  },
+  {
+    input: { metadata: ['channel=web'], paymentCurrency: ['USDC'], invoiceCurrency: ['USDC'] },
+    matches: (p) =>
+      p.metadata?.['channel'] === 'web' &&
+      symbol('USDC')(p) &&
+      ['USDC-BASE', 'USDC-OLDNET'].includes(p.invoiceCurrency ?? ''),
+    basis: 'amount',
+  },
+  {
+    input: { metadata: ['channel=web', 'channel=pos'], currency: ['USDC', 'ETH'], maxAmount: '100' },
+    matches: (p, basis) =>
+      p.metadata?.['channel'] !== undefined &&
+      (symbol('USDC')(p) || symbol('ETH')(p)) &&
+      within(p, basis, (to) => to('100') <= 0),
+    basis: 'amountInUsd',
+  },
   { input: { metadata: ['channel=Web'] }, matches: () => false },
   {
     input: { metadata: Array.from({ length: 40 }, (_, n) => `order=${n}`) },

@@ -55,6 +55,7 @@ const searched = {
   payment_metadata_pair: { order: 'timestamp', hasStatus: true, isAside: true, includes: [...FACTS, ...AMOUNTS] },
   payment_metadata_changed: { order: 'changed_at', isAside: true, includes: [] },
   payment_metadata_usd: { order: 'amount_in_usd', isAside: true, includes: ['timestamp'] },
+  payment_metadata_amount: { order: 'amount', isAside: true, includes: ['timestamp'] },
   transactions: { includes: [] },
   texts: { includes: [] },
 } as const satisfies Readonly<Record<string, Index>>
@@ -190,8 +191,25 @@ function sourcesOfPairs(query: PageQuery, isUsd: boolean): Source[] {
   const answers = keys.length === 1 ? (['metadata'] as const) : []
   return keys.flatMap((pairs) => {
     const part = { columns: ['pair'] as const, tuples: pairs.map((pair) => [pair]) }
-    return chosen.map((index) => ({ parts: [{ index, ...part }], answers }))
+    return [
+      ...chosen.map((index) => ({ parts: [{ index, ...part }], answers })),
+      ...currencyFields.flatMap((name) => sourcesOfPairsIn(name, pairs, query, answers)),
+    ]
   })
+}
+
+/** Pairs of a key in a payment currency, in the order of amounts. */
+function sourcesOfPairsIn(
+  name: (typeof currencyFields)[number],
+  pairs: readonly string[],
+  query: PageQuery,
+  answers: readonly FilterName[],
+): Source[] {
+  const matches = query.filter[name] ?? []
+  if (amountBasis(query.filter) !== 'amount' || !usesAmounts(query) || !areOfPayment(matches)) return []
+  const tuples = symbolsOf(matches).flatMap((symbol) => pairs.map((pair) => [pair, symbol]))
+  const part: Part = { index: 'payment_metadata_amount', columns: ['pair', 'currency_symbol'], tuples }
+  return [{ parts: [part], answers: areWhole(matches) ? [...answers, name] : answers }]
 }
 
 /** Whether entries are of `payment_metadata`. */
@@ -201,23 +219,26 @@ export function isAside([part]: readonly Part[]): boolean {
 
 /** A filter that mixes payment and invoice currencies is no source. */
 function sourcesOfCurrency(name: FilterName, matches: readonly CurrencyMatch[] = []): Source[] {
-  const symbols = [...new Set(matches.map(({ symbol }) => symbol))]
-  const ids = matches.flatMap(({ id }) => id ?? [])
-  if (matches.length === 0) return []
-  if (matches.every(({ of }) => of === 'payment')) {
-    const answers = ids.length === 0 ? [name] : []
-    const part = { columns: ['currency_symbol'] as const, tuples: symbols.map((symbol) => [symbol]) }
+  if (areOfPayment(matches)) {
+    const answers = areWhole(matches) ? [name] : []
+    const part = { columns: ['currency_symbol'] as const, tuples: symbolsOf(matches).map((symbol) => [symbol]) }
     return [
       { parts: [{ index: 'payments_currency', ...part }], answers },
       { parts: [{ index: 'payments_amount', ...part }], answers },
     ]
   }
-  if (!matches.every(({ of }) => of === 'invoice')) return []
+  if (matches.length === 0 || !matches.every(({ of }) => of === 'invoice')) return []
   const whole = matches.flatMap(({ id, symbol }) => (id === undefined ? [symbol] : []))
   const single = matches.flatMap(({ id, symbol }) => (id === undefined || whole.includes(symbol) ? [] : [[id]]))
   const part: Part = { index: 'payments_invoice_amount', columns: ['invoice_currency'], tuples: single }
   return [{ parts: [whole.length === 0 ? part : { ...part, symbols: whole }], answers: [name] }]
 }
+
+const areOfPayment = (matches: readonly CurrencyMatch[]) =>
+  matches.length > 0 && matches.every(({ of }) => of === 'payment')
+/** Whether a symbol is asked for on whichever chain, always. */
+const areWhole = (matches: readonly CurrencyMatch[]) => matches.every(({ id }) => id === undefined)
+const symbolsOf = (matches: readonly CurrencyMatch[]) => [...new Set(matches.map(({ symbol }) => symbol))]
 
 /** The filters that were given, beside those that the leading columns answer. */
 export function othersThan(answers: readonly FilterName[], { filter }: PageQuery): FilterName[] {

@@ -48,8 +48,9 @@ export function pageStatement({ way, limit, isCovered: isGuessed }: Step, { quer
   // entries without their rows are read once, for both questions
   const isKept = way.kind === 'gather' && isCovered && isBounded
   const found = read([...new Set(needed)], isWhole(way) ? rowLimit(query) : limit + Number(isKept))
-  const entries = needsRows ? rowsOf(found, query) : found
-  const asked = checksOfNamed(query.filter, way.residual)
+  const checks = checksOfNamed(query.filter, way.residual)
+  const entries = needsRows ? rowsOf(found, query, checks) : found
+  const asked = needsRows ? [] : checks
   // a gather whose entries are too many is not sorted, and its rows are not read
   const ofGather =
     way.kind === 'walk' ? [] : [afterPosition(query), ...(isBounded ? [raw('not (select cut from more)')] : [])]
@@ -95,12 +96,13 @@ function rowLimit({ rows }: PageQuery): number {
 
 const LIMITS = [11, 21, 51, 101, 1_001, 10_001]
 
-/** The rows of entries that are of another table, in their order. */
-function rowsOf(found: Statement, { filter }: PageQuery): Statement {
-  return raw(
-    'select p.* from (\n?\n) found\ncross join lateral (select * from payments where account_id = ? and id = found.id offset 0) p',
-    [found, filter.accountId],
-  )
+/** The rows of entries that are of another table, in their order, if they pass the checks. */
+function rowsOf(found: Statement, { filter }: PageQuery, checks: readonly Statement[]): Statement {
+  const isRow = [accountIs(filter.accountId), raw('id = found.id'), ...checks]
+  return raw('select p.* from (\n?\n) found\ncross join lateral (select * from payments where ? offset 0) p', [
+    found,
+    allOf(isRow),
+  ])
 }
 
 /** Which entries of a way are read. */
