@@ -31,7 +31,7 @@ interface Index {
 }
 
 /**
- * The indexes of searches, as `schema.sql` defines them. Not named there: `transactions`, the three indexes by hash; `texts`, those of a free
+ * The indexes of searches, as `schema.sql` and later steps define them. Not named there: `transactions`, the three indexes by hash; `texts`, those of a free
  * text; and `references`, the index by reference where a prefix is a range of it.
  */
 const searched = {
