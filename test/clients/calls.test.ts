@@ -135,6 +135,13 @@ it('a watch that is cut before its first event has what happened since it began'
   await changes.return()
 })
 
+it('a watch ends with the error of who stores its position', async () => {
+  const onPosition = async () => {
+    throw new Error('the store is down')
+  }
+  await expect(connect().watchPayments({}, { onPosition }).next()).rejects.toThrow('the store is down')
+})
+
 it('pages are walked to the end', async () => {
   const waybill = connect()
   for (let n = 0; n < 3; n++) await waybill.createPaymentRequest({ ...terms, reference: 'walked' })

@@ -178,7 +178,7 @@ it.skipIf(!hasPython)('reconcile in Python', async () => {
   rmSync(folder, { recursive: true })
 })
 
-/** Payments of May 2025, one in two parts, one outside of the month, one that failed. */
+/** Payments of May 2025, one in two parts, one outside of the month, one that failed, one superseded. */
 async function importInto(): Promise<void> {
   const { knex } = running.database
   const account = await createApiKeyRepository(knex).ensureAccount('shop')
@@ -189,14 +189,16 @@ async function importInto(): Promise<void> {
     ['A-3', '3', '2025-05-04T12:00:00Z', 'CONFIRMED'],
     ['A-4', '1', '2025-06-01T00:00:00Z', 'CONFIRMED'],
     ['A-4', '1', '2025-05-05T12:00:00Z', 'FAILED'],
-  ]
-  const lines = rows.map(([reference, amount, timestamp, status], nth) =>
+    ['A-2', '7', '2025-05-03T12:00:00Z', 'CONFIRMED', true],
+  ] as const
+  const lines = rows.map(([reference, amount, timestamp, status, superseded], nth) =>
     JSON.stringify({
       id: `00000000-0000-4000-8000-${String(nth).padStart(12, '0')}`,
       reference,
       amount,
       timestamp,
       status,
+      superseded,
       currency: 'USDC-ETHEREUM',
       network: 'ETHEREUM',
     }),

@@ -31,8 +31,8 @@ export type PaymentChange = WatchPaymentsResponse & { readonly id: string } & (
 export interface WatchOptions extends KeepOpenOptions {
   /** The `watchCursor` of a search or of a change. Default: begin now, at the `watchCursor` of a search. */
   readonly from?: string | undefined
-  /** Called when every change up to this cursor has been handled: a good moment to store it. */
-  readonly onPosition?: ((watchCursor: string) => void) | undefined
+  /** Called when every change up to this cursor has been handled: a good moment to store it. It is waited for, and what it throws ends the watch. */
+  readonly onPosition?: ((watchCursor: string) => void | Promise<void>) | undefined
 }
 
 /**
@@ -54,7 +54,7 @@ export async function* watchPayments(
   }
   for await (const event of keepOpen(open, options)) {
     watchCursor = event.watchCursor
-    if (event.type === WatchPaymentsResponse_Type.HEARTBEAT) onPosition?.(watchCursor)
+    if (event.type === WatchPaymentsResponse_Type.HEARTBEAT) await onPosition?.(watchCursor)
     else yield event as PaymentChange
   }
 }

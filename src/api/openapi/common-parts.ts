@@ -29,7 +29,7 @@ export const headers = {
   },
   'x-waybill-demo': { description: 'Present in the demo only.', schema: { type: 'string', const: 'true' } },
   etag: {
-    description: 'Changes with the answer. Send it as `if-none-match`.',
+    description: 'Changes with the answer, except for `confirmations` and `watchCursor`. Send it as `if-none-match`.',
     schema: { type: 'string', examples: ['W/"2jmj7l5rSw0yVb_vlWAYkK_YBwk"'] },
   },
   'retry-after': {
@@ -59,7 +59,7 @@ const inHeaders = {
     schema: { type: 'string' },
   },
   'if-none-match': {
-    description: 'The `etag` of an earlier answer: 304 without a body if nothing has changed.',
+    description: 'The `etag` of an earlier answer: 304 without a body if nothing but `confirmations` and `watchCursor` has changed.',
     schema: { type: 'string' },
   },
   'idempotency-key': {

@@ -120,9 +120,10 @@ describe('an export', () => {
     expect(of(gas, more)[1]).toBe('0.000721688,ETH-BASE,2.16,0.75,')
     expect(of(gas, least)[1]).toBe(',,,,')
     const own = { ...least, metadata: { 'a.b': '=1' } }
-    expect(of(['metadata.a.b', 'metadata.none', 'metadata'], own)).toEqual([
-      'metadata.a.b,metadata.none,metadata',
-      `'=1,,"{""a.b"":""=1""}"`,
+    const inherited = ['metadata.constructor', 'metadata.__proto__']
+    expect(of(['metadata.a.b', 'metadata.none', 'metadata', ...inherited], own)).toEqual([
+      'metadata.a.b,metadata.none,metadata,metadata.constructor,metadata.__proto__',
+      `'=1,,"{""a.b"":""=1""}",,`,
       '',
     ])
   })

@@ -186,7 +186,8 @@ const METADATA = 'metadata.'
 function columnOfKey(name: string): Column | undefined {
   if (!name.startsWith(METADATA)) return undefined
   const key = requireMetadataKey('columns', name.slice(METADATA.length))
-  return ({ metadata }) => metadata[key]
+  // The keys are the customer's own: `constructor` is one.
+  return ({ metadata }) => (Object.hasOwn(metadata, key) ? metadata[key] : undefined)
 }
 
 /** The columns that hold parts of a line's fields. */
