@@ -23,6 +23,7 @@ import {
   unmatchedOf,
 } from '../support/detection.ts'
 import { recordLogs } from '../support/logs.ts'
+import { PATIENCE } from '../support/patience.ts'
 
 let chain: TestChain
 let proxy: RpcProxy
@@ -122,6 +123,28 @@ describe('work that takes longer than the lease', () => {
     expect(asked).toBeDefined()
     expect(await statuses(request)).toEqual(['CONFIRMED'])
   })
+})
+
+it('trouble of two processes that take the chain from each other lasts until one of them reads blocks, and is an error after ten minutes', async () => {
+  let nowMs = Date.UTC(2026, 0, 1)
+  const clock = () => {
+    nowMs += 100_000
+    return new Date(nowMs)
+  }
+  // After some failures they wait longer than the lease lasts.
+  const options = { clock, leaseTtlMs: 1_000, pollIntervalMs: 10 }
+  const both = [begin(options), begin(options)]
+  const logged = (text: string) => logs.records.filter(({ level, message }) => `${level}: ${message}` === text).length
+  await both[0]?.scanOnce()
+  proxy.fail(503)
+  for (const each of both) each.start()
+  await expect.poll(() => logged('info: another process follows the chain now'), PATIENCE).toBeGreaterThan(0)
+  await expect.poll(() => logged('error: the chain does not answer; it is tried again'), PATIENCE).toBeGreaterThan(1)
+  expect(logged('info: the chain answers again')).toBe(0)
+  proxy.fail()
+  await chain.mine()
+  await expect.poll(() => logged('info: the chain answers again'), PATIENCE).toBe(2)
+  await Promise.all(both.map((each) => each.stop()))
 })
 
 describe('a step of a back-fill that takes long', () => {

@@ -17,8 +17,8 @@ export type FollowOutcome = StepOutcome | { readonly kind: 'ELSEWHERE' }
 export async function followStep(follower: FollowedChain, signal?: AbortSignal): Promise<FollowOutcome> {
   const { blocks, health } = follower
   if (!(await holdLease(follower))) {
-    await watch(follower)
-    health.moved()
+    // What kept this process from moving may keep the other one, too.
+    if (await watch(follower)) health.moved()
     return { kind: 'ELSEWHERE' }
   }
   await sweepWhenDue(follower)
@@ -32,12 +32,14 @@ export async function followStep(follower: FollowedChain, signal?: AbortSignal):
   return outcome
 }
 
-/** Reads what the process that follows the chain has written. */
-async function watch(follower: FollowedChain): Promise<void> {
+/** Reads what the process that follows the chain has written. @returns whether it has read blocks meanwhile */
+async function watch(follower: FollowedChain): Promise<boolean> {
   const stored = await findChain(follower.knex, follower.chainId)
   follower.health.alarmed(stored?.alarm)
-  if (stored === undefined) return
+  if (stored === undefined) return false
+  const before = follower.heights?.scanned
   follower.heights = { scanned: stored.scannedBlock, head: stored.headBlock, final: stored.finalBlock }
+  return before !== undefined && before !== stored.scannedBlock
 }
 
 /** A process may have died after it stored a request or an event and before it matched the two. */
@@ -65,7 +67,6 @@ export function noteFailure(follower: FollowedChain, error: unknown): void {
   if (!(error instanceof LeaseLostError || error instanceof CheckpointMovedError)) return health.failed(error)
   logger.warn({ chain: network, err: error }, 'another process took the chain over while it was read')
   follower.isFollowing = false
-  health.waits(error.message)
 }
 
 /** How long a chain's follower waits between two steps: values and rules, without I/O. */
