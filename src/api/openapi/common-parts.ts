@@ -59,7 +59,8 @@ const inHeaders = {
     schema: { type: 'string' },
   },
   'if-none-match': {
-    description: 'The `etag` of an earlier answer: 304 without a body if nothing but `confirmations` and `watchCursor` has changed.',
+    description:
+      'The `etag` of an earlier answer: 304 without a body if nothing but `confirmations` and `watchCursor` has changed.',
     schema: { type: 'string' },
   },
   'idempotency-key': {
