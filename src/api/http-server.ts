@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type WaybillError, waybillError } from '../errors/waybill-error.ts'
+import { printable, type WaybillError, waybillError } from '../errors/waybill-error.ts'
 import { headerOf, keylessAt, type Protocol } from './calls/call.ts'
 import type { CallCoreOptions } from './calls/call-core.ts'
 import { takePlace } from './calls/cap-calls.ts'
@@ -199,7 +199,8 @@ function logRefused(inbound: Inbound, error: WaybillError, startMs: number, opti
   const client = inbound.clientAddress()
   const outcome = outcomeOf(error, protocol, startMs)
   const status = protocol === 'rest' ? wireFormOfError(error, protocol).httpStatus : undefined
-  const fields = { requestId, httpMethod: exchange.method, path, ...outcome, status, client }
+  const httpMethod = printable(exchange.method, MAX_LOGGED)
+  const fields = { requestId, httpMethod, path, ...outcome, status, client }
   const write = () => logOutcome(logger, 'request', { fields, error, protocol })
   writeRefusal(refusalLog, { error, name: client, isKeyless: true }, write)
 }
@@ -208,7 +209,7 @@ function protocolOf(exchange: Exchange, { rpc }: HttpServerOptions): Protocol {
   return rpc.formOf(exchange)?.protocol ?? 'rest'
 }
 
-/** Of a path or an origin. */
+/** Of a method, a path or an origin. */
 const MAX_LOGGED = 200
 
 /** Sends an error in the form of the caller. Never throws; breaks off an answer that was begun and cannot be ended. */

@@ -1,5 +1,7 @@
 import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { connect } from 'node:http2'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { runWaybill, startWaybill, withoutPackages } from '../support/process.ts'
 import { type ExportingService, startExporting } from './exported.ts'
@@ -64,6 +66,21 @@ it('measures requests that are no calls apart', async () => {
       `http_server_request_duration_seconds_count{http_request_method="GET",http_route="${route}",http_response_status_code="${status}"}`,
     )
   expect([await count('/readyz', 200), await count('refused', 404)]).toEqual([1, 1])
+})
+
+it('counts every method that HTTP does not name as one, and logs the beginning of its name', async () => {
+  const session = connect(running.url)
+  for (const method of ['M1', 'M2', 'get', 'M'.repeat(20_000)]) {
+    const stream = session.request({ ':method': method, ':path': '/nowhere' }).resume()
+    await once(stream, 'close')
+  }
+  session.close()
+  const methods = (await scrape()).match(
+    /(?<=^http_server_request_duration_seconds_count\{http_request_method=")\w{1,20}/gm,
+  )
+  expect([...new Set(methods)].toSorted()).toEqual(['GET', '_OTHER'])
+  const logged = () => running.log().find(({ httpMethod }) => String(httpMethod).startsWith('MMM'))
+  await expect.poll(logged).toMatchObject({ httpMethod: `${'M'.repeat(200)}…` })
 })
 
 it('measures how long after its block a payment is stored', async () => {

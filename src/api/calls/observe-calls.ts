@@ -35,6 +35,9 @@ const ERRORS = {
 
 const IN_FLIGHT = { name: 'waybill_calls_in_flight', help: 'Calls and open streams now.', labels: ['kind'] }
 
+/** The methods that OpenTelemetry's conventions name. Callers of HTTP/2 may send any word, and each would be a series that is never forgotten. */
+const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'CONNECT', 'TRACE'])
+
 const SYSTEMS: Readonly<Record<Protocol, string>> = {
   rest: 'http',
   connect: 'connectrpc',
@@ -83,7 +86,11 @@ export function observeCalls(telemetry: Telemetry | undefined) {
     },
     /** A request that is no call was answered. */
     request(route: string, { method, status }: { method: string; status: number }, startMs: number): void {
-      const labels = { http_request_method: method, http_route: route, http_response_status_code: String(status) }
+      const labels = {
+        http_request_method: METHODS.has(method) ? method : '_OTHER',
+        http_route: route,
+        http_response_status_code: String(status),
+      }
       requestSeconds?.(labels, (performance.now() - startMs) / 1_000)
     },
     /** A request that is no call was refused. */
