@@ -53,7 +53,9 @@ export function createPrometheusMeter() {
     observe(metrics, read) {
       const instruments = metrics.map((metric) => {
         const terms = termsOf(metric)
-        return [metric.name, metric.name.endsWith('_total') ? new Counter(terms) : new Gauge(terms)] as const
+        const instrument = metric.name.endsWith('_total') ? new Counter(terms) : new Gauge(terms)
+        clear(instrument)
+        return [metric.name, instrument] as const
       })
       observers.push({ instruments: new Map(instruments), read })
     },
@@ -72,6 +74,12 @@ export function createPrometheusMeter() {
 
 async function refresh({ instruments, read }: Observer): Promise<void> {
   const samples = await within(READ_WITHIN_MS, Promise.resolve().then(read), () => []).catch(() => [])
-  for (const instrument of instruments.values()) instrument.reset()
+  for (const instrument of instruments.values()) clear(instrument)
   for (const [name, value, labels = {}] of samples) instruments.get(name)?.inc(labels, value)
+}
+
+/** The library gives a metric without labels the value 0, when it is made and when it is reset: as if 0 had been read. */
+function clear(instrument: Counter | Gauge): void {
+  instrument.reset()
+  instrument.remove({})
 }

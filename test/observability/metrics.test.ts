@@ -119,6 +119,8 @@ it('shows chains, pools, nodes and the process', async () => {
     expect(await valueOf(name)).toBeGreaterThan(0)
   }
   expect(metrics).toContain('nodejs_eventloop_lag_p99_seconds ')
+  // The port has no certificate.
+  expect(await valueOf('waybill_certificate_days_left')).toBeUndefined()
 })
 
 it.skipIf(!hasPromtool)('writes what promtool takes', async () => {

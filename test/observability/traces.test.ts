@@ -233,6 +233,7 @@ it('sends metrics too, with the values that Prometheus would read', () => {
   const errors = pointsIn(last, 'waybill_errors_total')
   expect(errors).toMatchObject({ kind: 'sum', isMonotonic: true, points: [{ value: 1 }] })
   expect(pointsIn(last, 'waybill_build_info')).toMatchObject({ kind: 'gauge', points: [{ value: 1 }] })
+  expect(pointsIn(last, 'waybill_certificate_days_left').points).toEqual([])
   expect(pointsIn(last, 'process_resident_memory_bytes').points[0]?.value).toBeGreaterThan(10_000_000)
   expect(last?.toString('latin1')).toMatch(/service\.name[\s\S]{1,6}waybill/)
 })
