@@ -281,6 +281,29 @@ describe('an external database', () => {
     call.destroy()
   })
 
+  it('ends with exit code 0 on SIGTERM while an index is built that waits for a transaction of another', async () => {
+    const older = await createTestDatabase({}, { isSharded: false })
+    const reader = await older.knex.transaction({ isolationLevel: 'repeatable read' })
+    try {
+      await older.knex('schema_steps').where({ name: '0002-metadata-by-amount' }).delete()
+      await older.knex.raw('drop index payment_metadata_amount')
+      await reader('payment_metadata').first()
+      const settings = { ...fresh('unused'), CHAINS_FILE: 'none', DATABASE_URL: urlOfDatabase(older) }
+      const service = startWaybill(['serve'], settings)
+      const waiting = older
+        .knex('pg_stat_activity')
+        .whereRaw(
+          `query like 'create index concurrently %' and wait_event_type = 'Lock' and datname = current_database()`,
+        )
+      await expect.poll(() => waiting.clone(), { timeout: 20_000 }).toHaveLength(1)
+      const ended = await stop(service)
+      expect([ended.code, ended.stderr]).toEqual([0, expect.stringContaining('"msg":"stopped"')])
+    } finally {
+      await reader.rollback()
+      await older.drop()
+    }
+  })
+
   it('a process without descriptors says so once a minute, and serves on when it has some again', async () => {
     const { service, url } = await startService({ ...fresh('unused'), CHAINS_FILE: 'none', DATABASE_URL: databaseUrl })
     const { hostname, port } = new URL(url)

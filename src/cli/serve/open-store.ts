@@ -58,7 +58,7 @@ export async function openStore(
     const knex = stack.adopt(createDatabase(url, ofUrl), (pool) => pool.destroy())
     await checkDatabase(knex, url, logger)
     await requireMigratable(knex)
-    await migrate(knex, { report })
+    await migrate(knex, { report, signal })
     openLockWatch(knex, url, ofUrl, stack)
     const lostServers = (await tellCluster(knex, logger)) ? openWorkerWatch(url, ofUrl, stack) : undefined
     const failed = new Promise<Error>(() => {})
@@ -69,7 +69,7 @@ export async function openStore(
   const server = await startEmbeddedServer({ dataDir: config.dataDir, logger, signal, onLaunched })
   stack.defer(() => server.stop())
   const knex = stack.adopt(createDatabase(server.connection(), options), (pool) => pool.destroy())
-  await migrate(knex, { report })
+  await migrate(knex, { report, signal })
   openLockWatch(knex, server.connection(), options, stack)
   // Only this process uses the folder, so the holder of any stored lease is dead.
   await dropLeases(knex)
