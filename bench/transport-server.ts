@@ -13,7 +13,7 @@ const OBSERVED = { host: '127.0.0.1', metricsPort: 0, traces: { ratio: 0.01, isP
 
 const servers: Record<string, () => Promise<number>> = {
   waybill: () => startWaybill({}),
-  'waybill-observed': async () => startWaybill((await loadTelemetry(OBSERVED)).telemetry),
+  'waybill-observed': async () => startWaybill((await loadTelemetry(OBSERVED, logger)).telemetry),
   fastify: startFastify,
   'grpc-js': startGrpcJs,
   raw: startRaw,

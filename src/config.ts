@@ -114,7 +114,7 @@ export const configHelp: readonly (readonly [name: string, meaning: string])[] =
     'calls that have a line: all, failed, none, or failed ones and a part of the others, such as 0.01 (default all; failed in a terminal of the demo)',
   METRICS_PORT: 'port of HOST that answers GET /metrics for Prometheus (default none)',
   OTEL_EXPORTER_OTLP_ENDPOINT:
-    'http:// or https:// URL that gets traces and metrics, as protobuf over HTTP; the other OTEL_ variables of OpenTelemetry hold as well (default none)',
+    'http:// or https:// URL that gets traces and metrics, as protobuf over HTTP; docs/reference/configuration.md names the other OTEL_ variables that hold (default none)',
   OTEL_TRACES_SAMPLER: `${Object.keys(samplers).join(', ')} (default parentbased_always_on)`,
   OTEL_TRACES_SAMPLER_ARG: 'the part of the calls that a sampler with traceidratio records, 0 to 1 (default 1)',
   TLS_CERT: 'PEM file of the certificate chain; the port then speaks TLS only; needs TLS_KEY',

@@ -1,7 +1,10 @@
+import type { Logger } from '../domain/logger.ts'
 import type { Telemetry } from '../domain/telemetry/telemetry.ts'
+import { within } from '../domain/within.ts'
 import { importOptional } from '../errors/not-installed-error.ts'
 import { startMetricsServer } from './metrics-server.ts'
 import type { Sampling } from './open-telemetry-tracer.ts'
+import { tellExports } from './tell-exports.ts'
 
 export interface TelemetryOptions {
   readonly host: string
@@ -18,7 +21,7 @@ export interface LoadedTelemetry {
   readonly telemetry: Telemetry
   /** Where metrics are read; undefined for nowhere. */
   readonly metricsUrl?: string | undefined
-  /** Sends the traces that are left and the metrics once more, and closes the port of metrics. Never rejects. */
+  /** Sends the traces that are left and the metrics once more, within {@link STOPPED_WITHIN_MS}, and closes the port of metrics. Never rejects. */
   readonly stop: () => Promise<void>
 }
 
@@ -27,7 +30,7 @@ export interface LoadedTelemetry {
  *
  * @throws NotInstalledError; Error of node:net if the port is not free
  */
-export async function loadTelemetry(options: TelemetryOptions): Promise<LoadedTelemetry> {
+export async function loadTelemetry(options: TelemetryOptions, logger: Logger): Promise<LoadedTelemetry> {
   const { host, metricsPort: port, pushMetricsEveryMs: everyMs, traces } = options
   const tracing = traces && (await importOptional(OTLP, () => import('./open-telemetry-tracer.ts')))
   const pushing = everyMs === undefined ? undefined : await importOptional(OTLP, () => import('./push-metrics.ts'))
@@ -35,15 +38,26 @@ export async function loadTelemetry(options: TelemetryOptions): Promise<LoadedTe
   const measuring = isMeasured ? await importOptional('METRICS_PORT', () => import('./prometheus-meter.ts')) : undefined
   const exported = measuring?.createPrometheusMeter()
   const server = exported && port !== undefined ? await startMetricsServer({ ...exported, host, port }) : undefined
-  const pushed = exported && pushing?.pushMetrics(everyMs ?? 0, exported.read)
-  const traced = traces && tracing?.createOpenTelemetryTracer(traces)
+  const pushed = exported && pushing?.pushMetrics(everyMs ?? 0, exported.read, tellExports(logger, 'metrics'))
+  const traced = traces && tracing?.createOpenTelemetryTracer(traces, tellExports(logger, 'traces'))
   return {
     telemetry: { meter: exported?.meter, tracer: traced?.tracer },
     metricsUrl: server?.url,
     async stop(): Promise<void> {
-      await Promise.allSettled([server?.stop(), traced?.stop(), pushed?.stop()])
+      const stopped = Promise.allSettled([server?.stop(), traced?.stop(), pushed?.stop()])
+      await within(STOPPED_WITHIN_MS, stopped, endWhenDone)
     },
   }
 }
 
 const OTLP = 'OTEL_EXPORTER_OTLP_ENDPOINT'
+
+/** A collector that does not answer takes no more of the time that a stop has, in milliseconds. */
+const STOPPED_WITHIN_MS = 2_000
+
+/** Nothing makes the exporters give up: their retries would keep the process for ten seconds after it has its exit code. */
+function endWhenDone(): void {
+  setInterval(() => {
+    if (process.exitCode !== undefined) process.exit()
+  }, 50).unref()
+}

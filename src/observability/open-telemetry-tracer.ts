@@ -9,9 +9,16 @@ import {
   trace,
 } from '@opentelemetry/api'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto'
-import { AlwaysOnSampler, BatchSpanProcessor, TraceIdRatioBasedSampler, TracerProvider } from '@opentelemetry/sdk-trace'
+import {
+  AlwaysOnSampler,
+  BatchSpanProcessor,
+  type SpanExporter,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace'
 import type { Span, SpanAttributes, TraceParent, Tracer } from '../domain/telemetry/telemetry.ts'
 import { resource } from './resource.ts'
+import type { TellExport } from './tell-exports.ts'
 
 /** Which calls are recorded: OTEL_TRACES_SAMPLER. */
 export interface Sampling {
@@ -29,11 +36,21 @@ interface OwnSpan extends Span {
  * Makes a tracer that sends spans over OTLP in the background, to where the variables of OpenTelemetry say. What is not sampled costs a decision and
  * has no spans.
  */
-export function createOpenTelemetryTracer({ ratio, isParentBased }: Sampling) {
+export function createOpenTelemetryTracer({ ratio, isParentBased }: Sampling, tell: TellExport) {
+  const sender = new OTLPTraceExporter()
+  const exporter: SpanExporter = {
+    export(batch, done) {
+      sender.export(batch, (result) => {
+        tell(result)
+        done(result)
+      })
+    },
+    shutdown: () => sender.shutdown(),
+  }
   const provider = new TracerProvider({
     sampler: isParentBased ? new AlwaysOnSampler() : new TraceIdRatioBasedSampler(ratio),
     resource,
-    spanProcessors: [new BatchSpanProcessor({ exporter: new OTLPTraceExporter() })],
+    spanProcessors: [new BatchSpanProcessor({ exporter })],
   })
   const spans = provider.getTracer('waybill')
   const running = new AsyncLocalStorage<OwnSpan>()

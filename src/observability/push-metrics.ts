@@ -4,6 +4,7 @@ import { MetricsExporterMetricsHelper, ProtobufMetricsSerializer } from '@opente
 import { AggregationTemporality, DataPointType, type Histogram, type MetricData } from '@opentelemetry/sdk-metrics'
 import type { MetricObjectWithValues, MetricValue } from 'prom-client'
 import { resource } from './resource.ts'
+import type { TellExport } from './tell-exports.ts'
 
 type Stored = MetricObjectWithValues<MetricValue<string>>
 
@@ -11,15 +12,13 @@ const HEADERS = { 'Content-Type': 'application/x-protobuf' }
 const START = timeOf(Date.now())
 
 /** Sends what Prometheus would read over OTLP, again and again, to where the variables of OpenTelemetry say. */
-export function pushMetrics(everyMs: number, read: () => Promise<readonly Stored[]>) {
+export function pushMetrics(everyMs: number, read: () => Promise<readonly Stored[]>, tell: TellExport) {
   const options = convertLegacyHttpOptions({}, 'METRICS', 'v1/metrics', HEADERS)
   const terms = [ProtobufMetricsSerializer, 'otlp_http_metric_exporter', MetricsExporterMetricsHelper] as const
   const exporter = new OTLPExporterBase(createOtlpHttpExportDelegate(options, ...terms, undefined))
   const push = async () => {
     const scopeMetrics = [{ scope: { name: 'waybill' }, metrics: (await read()).map(toOtlp) }]
-    await new Promise((done) => {
-      exporter.export({ resource, scopeMetrics }, done)
-    })
+    tell(await new Promise((done) => exporter.export({ resource, scopeMetrics }, done)))
   }
   const timer = setInterval(() => void push(), everyMs).unref()
   /** Sends them once more. */

@@ -245,7 +245,7 @@ it('begins a trace with a webhook, and hands it on', async () => {
     response.writeHead(sent.length === 1 ? 204 : 500).end()
   })
   vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', receiver.url)
-  const { tracer, stop } = createOpenTelemetryTracer({ ratio: 1, isParentBased: true })
+  const { tracer, stop } = createOpenTelemetryTracer({ ratio: 1, isParentBased: true }, () => {})
   vi.unstubAllEnvs()
   const from = receiver.bodies.length
   const sending = createPostWebhook({ allowsPrivate: true, now: () => new Date(), tracer })

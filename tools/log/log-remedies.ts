@@ -43,6 +43,9 @@ export const remedies: Readonly<Record<string, Remedy>> = {
   'no more files may be open: new connections are closed at once': {
     do: 'raise the limit (`LimitNOFILE`, `ulimit -n`), or lower `MAX_CONNECTIONS`; ENFILE: the system’s, `fs.file-max`',
   },
+  'exports over OTLP fail': {
+    do: '`reason` says why: start the collector, or correct `OTEL_EXPORTER_OTLP_ENDPOINT`; traces are lost meanwhile',
+  },
   'the new certificate is not valid; the old one stays in use': { do: 'correct `faults`, then send SIGHUP again' },
   'stopping: a part that the service needs has failed': { do: 'see `reason`; the supervisor starts it again' },
   'the demo chain was created again: its stored rows are deleted': { do: 'nothing' },

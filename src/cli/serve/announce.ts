@@ -29,7 +29,7 @@ export function announceStart(config: Config, logger: Logger): void {
 /** Loads what exports metrics and traces. @throws NotInstalledError; Error that names the port */
 export async function openTelemetry(config: Config, logger: Logger): Promise<LoadedTelemetry> {
   const { host, metricsPort = 0 } = config
-  const loaded = await naming('METRICS_PORT', host, metricsPort, () => loadTelemetry(config))
+  const loaded = await naming('METRICS_PORT', host, metricsPort, () => loadTelemetry(config, logger))
   const { metricsUrl, telemetry } = loaded
   if (metricsUrl !== undefined) logger.info({ url: metricsUrl }, 'metrics are read here')
   const labels = { release: packageFile.version, node: process.version }
