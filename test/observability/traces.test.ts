@@ -211,6 +211,11 @@ it('names the service as OpenTelemetry asks', () => {
   const bodies = Buffer.concat(receiver.bodies).toString('latin1')
   expect(bodies).toContain('deployment.environment.name')
   expect(bodies).toMatch(/service\.name[\s\S]{1,6}waybill/)
+  const instance = /service\.instance\.id[\s\S]{1,6}([\da-f]{8}-[\da-f-]{27})/
+  const [, ofTraces] = instance.exec(bodies) ?? []
+  expect(ofTraces).toBeDefined()
+  expect(instance.exec(Buffer.concat(receiver.metrics).toString('latin1'))?.[1]).toBe(ofTraces)
+  expect(bodies).toMatch(/service\.version[\s\S]{1,6}\d+\.\d+\.\d+/)
 })
 
 it('sends metrics too, with the values that Prometheus would read', () => {
