@@ -165,7 +165,7 @@ async function answerPreflight(
   const origin = headerOf(headers, 'origin') ?? ''
   if (await cors.isAllowed(origin)) return preflightHeaders(cors, headers, methods)
   const error = waybillError('ORIGIN_UNKNOWN', { value: origin })
-  const shown = origin.slice(0, MAX_LOGGED)
+  const shown = printable(origin, MAX_LOGGED)
   refusalLog.once(shown, error.reason, () => logger.warn({ origin: shown }, error.message))
   throw error
 }
@@ -195,7 +195,7 @@ function logRefused(inbound: Inbound, error: WaybillError, startMs: number, opti
   const { requestId, exchange } = inbound
   const protocol = protocolOf(exchange, options)
   if (!isLogged(options.loggedCalls ?? 1, error, protocol)) return
-  const path = exchange.rawPath.slice(0, MAX_LOGGED)
+  const path = printable(exchange.rawPath, MAX_LOGGED)
   const client = inbound.clientAddress()
   const outcome = outcomeOf(error, protocol, startMs)
   const status = protocol === 'rest' ? wireFormOfError(error, protocol).httpStatus : undefined

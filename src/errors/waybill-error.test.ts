@@ -52,6 +52,7 @@ describe('waybillError', () => {
   it('shows no API key that a caller sent as something else', () => {
     const error = waybillError('INVALID_TX_HASH', { field: 'txHash', value: `a wb_${'k3Y'.repeat(13)}9 b` })
     expect([error.metadata['value'], error.message]).toEqual(['a wb_k3Yk… b', expect.not.stringContaining('k3Yk3')])
+    expect(printable(`/a/wbp_${'k3Y'.repeat(13)}9`)).toBe('/a/wbp_k3Yk…')
     expect(printable('wb_short')).toBe('wb_short')
   })
 

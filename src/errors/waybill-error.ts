@@ -22,7 +22,7 @@ export interface Explanation {
 const MAX_VALUE_LENGTH = 120
 
 /** API keys, tickets and secrets of webhooks. The group is the part that may be shown, which tells keys apart in a list. */
-const API_KEYS = /((?:w[bt]|whsec)_[0-9A-Za-z+/]{4})[0-9A-Za-z+/=]{16,}/g
+const API_KEYS = /((?:wbp?|wt|whsec)_[0-9A-Za-z+/]{4})[0-9A-Za-z+/=]{16,}/g
 
 /** Callers send keys in other places than the header, and error messages are logged on their side. */
 function withoutKeys(text: string): string {
@@ -35,7 +35,7 @@ const MAX_READ_LENGTH = 4_000
 /** The beginning of a value, without a key that is cut off at its end and would not be recognised. */
 function beginningOf(value: string): string {
   if (value.length <= MAX_READ_LENGTH) return value
-  return value.slice(0, MAX_READ_LENGTH).replace(/(?:w[bt]|whsec)_[0-9A-Za-z+/]*$/, '')
+  return value.slice(0, MAX_READ_LENGTH).replace(/(?:wbp?|wt|whsec)_[0-9A-Za-z+/]*$/, '')
 }
 
 /** Short printable ASCII, as nearly all values are: too short for a key, and nothing to replace. */

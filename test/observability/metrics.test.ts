@@ -83,6 +83,13 @@ it('counts every method that HTTP does not name as one, and logs the beginning o
   await expect.poll(logged).toMatchObject({ httpMethod: `${'M'.repeat(200)}…` })
 })
 
+it('logs of a key in a path its first letters', async () => {
+  await (await get(`/nope/${running.key}?key=${running.key}`)).text()
+  const logged = () => running.log().find(({ path }) => String(path).startsWith('/nope/'))
+  await expect.poll(logged).toMatchObject({ path: `/nope/${running.key.slice(0, 7)}…` })
+  expect(JSON.stringify(running.log())).not.toContain(running.key)
+})
+
 it('measures how long after its block a payment is stored', async () => {
   const { chain, key, url } = running
   const [payer, payee] = chain.wallets
