@@ -45,3 +45,8 @@ it('every file for operators sets only variables that there are', () => {
   expect(set.length).toBeGreaterThan(8)
   expect(set.filter((name) => !known.includes(name ?? ''))).toEqual([])
 })
+
+it('the containers of the compose file get the variables of the chains file', () => {
+  const [, shared = ''] = /&waybill\n(.*?)\n\n/s.exec(read('deploy/compose/compose.yaml')) ?? []
+  expect(shared).toMatch(/env_file:\n +- path: \$\{CHAINS_ENV_FILE:-\S+\n +required: false\n/)
+})
