@@ -50,3 +50,14 @@ it('the containers of the compose file get the variables of the chains file', ()
   const [, shared = ''] = /&waybill\n(.*?)\n\n/s.exec(read('deploy/compose/compose.yaml')) ?? []
   expect(shared).toMatch(/env_file:\n +- path: \$\{CHAINS_ENV_FILE:-\S+\n +required: false\n/)
 })
+
+it("the alerts ask for the job that the chart's monitor gives", () => {
+  const [, label = ''] = /jobLabel: (\S+)/.exec(read('deploy/helm/waybill/templates/service.yaml')) ?? []
+  const [, job] = read('deploy/helm/waybill/templates/_helpers.tpl').split(`${label}: `)
+  const asked = [...read('deploy/prometheus/alerts.yml').matchAll(/job="(\w+)"/g)].map(([, name]) => name)
+  expect([...new Set(asked)]).toEqual([job?.trim().split('\n')[0]])
+})
+
+it('a rollback brings its chains file back', () => {
+  expect(read('deploy/helm/waybill/templates/chains.yaml')).toContain('pre-rollback')
+})
