@@ -142,6 +142,25 @@ it('a watch ends with the error of who stores its position', async () => {
   await expect(connect().watchPayments({}, { onPosition }).next()).rejects.toThrow('the store is down')
 })
 
+it('a watch of a request that is cut gives the request again, though nothing has changed', async () => {
+  const { paymentReference } = await connect().createPaymentRequest(terms)
+  let watches = 0
+  const fetchAndCut: typeof fetch = async (input, init) => {
+    const answer = await fetch(input, init)
+    if (!answer.url.endsWith('/WatchPaymentRequest') || ++watches > 1) return answer
+    const cut = new TransformStream({ transform: (chunk, to) => (to.enqueue(chunk), to.terminate()) })
+    return new Response(answer.body?.pipeThrough(cut), answer)
+  }
+  let reconnects = 0
+  const options = { signal: AbortSignal.timeout(10_000), onReconnect: () => void (reconnects += 1) }
+  const watch = connect({ fetch: fetchAndCut }).watchPaymentRequest(paymentReference, options)
+  const { value: first } = await watch.next()
+  expect(reconnects).toBe(0)
+  expect((await watch.next()).value).toEqual(first)
+  expect([watches, reconnects]).toEqual([2, 1])
+  await watch.return()
+})
+
 it('pages are walked to the end', async () => {
   const waybill = connect()
   for (let n = 0; n < 3; n++) await waybill.createPaymentRequest({ ...terms, reference: 'walked' })

@@ -1,5 +1,5 @@
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
-import { type Payment, type PaymentRequest, WaybillCallError } from '@waybill/client'
+import type { Payment, PaymentRequest } from '@waybill/client'
 import { useEffect, useState } from 'react'
 import { isPayable, stateOf } from '../../shared/request-state.ts'
 import { consoleTexts, requestTexts, stateTexts } from '../../shared/texts.ts'
@@ -170,8 +170,11 @@ function useWatchedRequest(paymentReference: string, isThere: boolean): { readon
         queries.setQueryData(['request', paymentReference], request)
       }
     }
-    watch().catch((error: unknown) => {
-      if (!left.signal.aborted && error instanceof WaybillCallError) setCut(true)
+    // No other watch would help: the answer says why.
+    watch().catch(() => {
+      if (left.signal.aborted) return
+      setCut(true)
+      void queries.invalidateQueries({ queryKey: ['request', paymentReference] })
     })
     return () => left.abort()
   }, [waybill, queries, paymentReference, isThere, isVisible])

@@ -1,6 +1,6 @@
-import { type MessageInitShape, toBinary } from '@bufbuild/protobuf'
+import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { Payment } from '../gen/payments/v1/payment_pb.js'
-import { type PaymentRequest, PaymentRequestSchema } from '../gen/payments/v1/payment_request_pb.js'
+import type { PaymentRequest } from '../gen/payments/v1/payment_request_pb.js'
 import {
   type PaymentSearchService,
   type WatchPaymentsRequestSchema,
@@ -62,21 +62,16 @@ export async function* watchPayments(
 type RequestCalls = Pick<Calls<typeof RequestsService>, 'watchPaymentRequest' | 'getPaymentRequest'>
 
 /**
- * One request as it is, then after each change, through cut connections. Where the service has no stream to give it asks every few seconds.
- * It does not end by itself: a request that is PAID may still be refunded.
+ * One request as it is, then after each change, through cut connections. After each cut it comes again, also unchanged: the reader then knows it to be
+ * current. Where the service has no stream to give it asks every few seconds. It does not end by itself: a request that is PAID may still be refunded.
  */
 export async function* watchPaymentRequest(
   calls: RequestCalls,
   paymentReference: string,
   options: KeepOpenOptions = {},
 ): AsyncGenerator<PaymentRequest, void, undefined> {
-  let last = ''
   for await (const { request } of keepOpen((signal) => openOrAsk(calls, paymentReference, signal), options)) {
-    if (request === undefined) continue
-    const state = toBinary(PaymentRequestSchema, request).join()
-    if (state === last) continue
-    last = state
-    yield request
+    if (request !== undefined) yield request
   }
 }
 

@@ -43,7 +43,7 @@ export interface Waybill extends Omit<PlainCalls, 'watchPaymentRequest'> {
   ): AsyncGenerator<Uint8Array<ArrayBuffer>, void, undefined>
   /** The changes of the payments that match, each once and in order, through cut connections and restarts of the service. */
   watchPayments(filter: WatchFilter, options?: WatchOptions): AsyncGenerator<PaymentChange, void, undefined>
-  /** One request as it is, then after each change, through cut connections. */
+  /** One request as it is, then after each change and each reconnection. */
   watchPaymentRequest(
     paymentReference: string,
     options?: KeepOpenOptions,

@@ -32,8 +32,16 @@ export async function startOwnService({ facts }: Screens) {
   const chainsFile = join(folder, 'chains.json')
   await writeFile(chainsFile, JSON.stringify({ chains }))
   const environment = { CHAINS_FILE: chainsFile, DATABASE_URL: urlOfDatabase(database), PORT: `${await freePort()}` }
-  const service = startWaybill(['serve'], environment)
-  const [, baseUrl = ''] = await service.says(/Waybill on (http:\S+):/)
+  const start = async () => {
+    const service = startWaybill(['serve'], environment)
+    const [, baseUrl = ''] = await service.says(/Waybill on (http:\S+):/)
+    return { service, baseUrl }
+  }
+  let { service, baseUrl } = await start()
+  const end = () => {
+    service.kill('SIGTERM')
+    return service.ended
+  }
   const createKey = async (...words: string[]) => {
     const { code, stdout, stderr } = await runWaybill(['keys', 'create', '--account', 'shop', ...words], environment)
     if (code !== 0) throw new Error(stderr)
@@ -44,9 +52,17 @@ export async function startOwnService({ facts }: Screens) {
     /** A key with these scopes. */
     keyWith: (scopes: string) => createKey('--scopes', scopes),
     publishableKey: () => createKey('--publishable', '--origins', baseUrl),
+    async revoke(key: string) {
+      const own = await fetch(`${baseUrl}/v1/keys:own`, { headers: { 'x-api-key': key } })
+      const { id } = (await own.json()) as { id: string }
+      await runWaybill(['keys', 'revoke', id], environment)
+    },
+    async restart() {
+      await end()
+      service = (await start()).service
+    },
     async stop() {
-      service.kill('SIGTERM')
-      await service.ended
+      await end()
       await database.drop()
       await rm(folder, { recursive: true, force: true })
     },

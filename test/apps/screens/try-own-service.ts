@@ -36,6 +36,7 @@ export function tryOwnService(screens: () => Screens): void {
   tryKeys(screens, scene)
   tryExplorers(screens, scene)
   tryScopes(screens, scene)
+  tryWatch(screens, scene)
 }
 
 async function openWith(screens: Screens, { service, key }: Scene, path: string, typed = key): Promise<Page> {
@@ -142,6 +143,22 @@ function tryScopes(screens: () => Screens, scene: Scene): void {
     const other = await openWith(screens(), scene, '/console/payments', await scene.service.keyWith('requests:read'))
     await other.getByText('Your key lacks the scope payments:read').first().waitFor()
     await close(other)
+  })
+}
+
+function tryWatch(screens: () => Screens, scene: Scene): void {
+  it('shows a request as live again after a restart, and asks for a key once that is revoked', async () => {
+    const { service, paid } = scene
+    const key = await service.keyWith(ALL)
+    const page = await openWith(screens(), scene, `/console/requests/${paid.paymentReference}`, key)
+    const live = page.getByText('Live', { exact: true })
+    await live.waitFor()
+    await service.restart()
+    await page.getByText('Out of date. Reconnecting…').waitFor()
+    await live.waitFor({ timeout: 60_000 })
+    await service.revoke(key)
+    await page.getByRole('alert').getByText('This key is invalid').waitFor({ timeout: 60_000 })
+    await close(page)
   })
 }
 
