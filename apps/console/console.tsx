@@ -1,9 +1,9 @@
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
-import { Component, lazy, type ReactNode, StrictMode, Suspense, useEffect, useRef } from 'react'
+import { Component, type ComponentType, lazy, type ReactNode, StrictMode, Suspense, useEffect, useRef } from 'react'
 import { createRoot } from 'react-dom/client'
 import { consoleTexts } from '../shared/texts.ts'
 import { Announcer } from './parts/announcer.tsx'
-import { AwayBanner } from './parts/away.tsx'
+import { AwayBanner, useAlive } from './parts/away.tsx'
 import { Button } from './parts/fields.tsx'
 import { Link } from './parts/link.tsx'
 import { type Location, lastPlace, useLocation } from './parts/location.ts'
@@ -12,15 +12,28 @@ import { Page } from './parts/page.tsx'
 import { SessionGate, useSession } from './parts/signed-in.tsx'
 import { PaymentsPage } from './payments/payments-page.tsx'
 
+/** The code of a page did not come. React keeps this answer, so that only a reload helps. */
+class NotLoadedError extends Error {
+  override readonly name = 'NotLoadedError'
+}
+
+const loaded = <P extends object>(load: () => Promise<ComponentType<P>>) =>
+  lazy(async () => {
+    const page = await load().catch((cause: unknown) => {
+      throw new NotLoadedError('a page could not be loaded', { cause })
+    })
+    return { default: page }
+  })
+
 // Payments are what most people open; the other pages load when they are asked for.
-const PaymentPage = lazy(async () => ({ default: (await import('./payment/payment-page.tsx')).PaymentPage }))
-const RequestsPage = lazy(async () => ({ default: (await import('./requests/requests-page.tsx')).RequestsPage }))
-const RequestPage = lazy(async () => ({ default: (await import('./requests/request-page.tsx')).RequestPage }))
-const NewRequestPage = lazy(async () => ({ default: (await import('./requests/new-request-page.tsx')).NewRequestPage }))
-const WhyPage = lazy(async () => ({ default: (await import('./why/why-page.tsx')).WhyPage }))
-const ChainsPage = lazy(async () => ({ default: (await import('./chains/chains-page.tsx')).ChainsPage }))
-const KeysPage = lazy(async () => ({ default: (await import('./keys/keys-page.tsx')).KeysPage }))
-const WebhooksPage = lazy(async () => ({ default: (await import('./webhooks/webhooks-page.tsx')).WebhooksPage }))
+const PaymentPage = loaded(async () => (await import('./payment/payment-page.tsx')).PaymentPage)
+const RequestsPage = loaded(async () => (await import('./requests/requests-page.tsx')).RequestsPage)
+const RequestPage = loaded(async () => (await import('./requests/request-page.tsx')).RequestPage)
+const NewRequestPage = loaded(async () => (await import('./requests/new-request-page.tsx')).NewRequestPage)
+const WhyPage = loaded(async () => (await import('./why/why-page.tsx')).WhyPage)
+const ChainsPage = loaded(async () => (await import('./chains/chains-page.tsx')).ChainsPage)
+const KeysPage = loaded(async () => (await import('./keys/keys-page.tsx')).KeysPage)
+const WebhooksPage = loaded(async () => (await import('./webhooks/webhooks-page.tsx')).WebhooksPage)
 
 const queries = new QueryClient({
   defaultOptions: {
@@ -127,13 +140,15 @@ class Guard extends Component<{ readonly children: ReactNode }, { readonly error
   override render() {
     const { error } = this.state
     if (error === undefined) return this.props.children
-    const { reload, page } = consoleTexts.errors
+    const { reload, page, notLoaded } = consoleTexts.errors
+    const isLoaded = !(error instanceof NotLoadedError)
+    const { title, says } = isLoaded ? page : notLoaded
     return (
       <main className="page stack" id="main">
         <div role="alert">
-          <h1>{page.title}</h1>
-          <p>{page.says}</p>
-          <p className="mono quiet">{error.message}</p>
+          <h1>{title}</h1>
+          <p>{says}</p>
+          {isLoaded ? <p className="mono quiet">{error.message}</p> : <ReloadOnReturn />}
         </div>
         <div className="row">
           <Button text={reload} kind="main" onClick={() => globalThis.location.reload()} />
@@ -142,6 +157,11 @@ class Guard extends Component<{ readonly children: ReactNode }, { readonly error
       </main>
     )
   }
+}
+
+function ReloadOnReturn() {
+  useAlive(() => globalThis.location.reload())
+  return null
 }
 
 createRoot(document.getElementById('root') as HTMLElement).render(

@@ -84,6 +84,10 @@ export const consoleTexts = {
     away: 'The service is not responding. Check your connection and try again.',
     reload: 'Reload',
     page: { title: 'This page failed', says: 'The other pages still work.', back: 'Back' },
+    notLoaded: {
+      title: 'This page could not be loaded',
+      says: 'The service may be restarting, or was upgraded since you opened this tab. Reload the page.',
+    },
   },
   away: {
     title: 'The service is not responding.',

@@ -1,5 +1,5 @@
 import { type Query, useQuery, useQueryClient } from '@tanstack/react-query'
-import { useEffect, useState } from 'react'
+import { useEffect, useEffectEvent, useState } from 'react'
 import { formatTime } from '../../shared/format-time.ts'
 import { consoleTexts } from '../../shared/texts.ts'
 
@@ -11,9 +11,8 @@ export const watched = { isWatched: true }
 /** Of a query whose answer is not about what is shown. */
 export const aside = { isAside: true }
 
-/** Says over whatever is scrolled that the service does not answer, and how old what is shown is. When it answers again, that is read again. */
-export function AwayBanner() {
-  const queries = useQueryClient()
+/** Asks all the while whether the service answers. @param onReturn - called when it does so again */
+export function useAlive(onReturn: () => void) {
   const { isError, dataUpdatedAt } = useQuery({
     queryKey: ['alive'],
     queryFn: ({ signal }) => askWhetherReady(signal),
@@ -24,11 +23,20 @@ export function AwayBanner() {
     meta: aside,
   })
   const [wasAway, setWasAway] = useState(false)
+  const comeBack = useEffectEvent(onReturn)
   useEffect(() => {
-    if (wasAway && !isError)
-      void queries.refetchQueries({ type: 'active', predicate: ({ meta }) => meta !== aside && meta !== watched })
+    if (wasAway && !isError) comeBack()
     setWasAway(isError)
-  }, [queries, wasAway, isError])
+  }, [wasAway, isError])
+  return { isError, dataUpdatedAt }
+}
+
+/** Says over whatever is scrolled that the service does not answer, and how old what is shown is. When it answers again, that is read again. */
+export function AwayBanner() {
+  const queries = useQueryClient()
+  const { isError, dataUpdatedAt } = useAlive(() => {
+    void queries.refetchQueries({ type: 'active', predicate: ({ meta }) => meta !== aside && meta !== watched })
+  })
   if (!isError) return null
   const { title, asOf, again } = consoleTexts.away
   const ages = queries.getQueryCache().findAll({ type: 'active' }).flatMap(ageOf(dataUpdatedAt))

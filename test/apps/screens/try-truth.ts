@@ -67,6 +67,23 @@ export function tryTruth(screens: () => Screens): void {
     screens().faults.splice(0, Infinity, ...screens().faults.filter((said) => !said.includes('made to fail')))
   })
 
+  it('says of a page whose code does not come that the service may be away, and loads it once that is back', async () => {
+    const page = await screens().open('/console/payments')
+    await page.locator('table.payments tbody tr').first().waitFor()
+    await page.context().setOffline(true)
+    await page.getByRole('navigation').getByRole('link', { name: 'Requests' }).click()
+    await page.getByRole('heading', { name: 'This page could not be loaded' }).waitFor()
+    expect(await page.locator('main').innerText()).not.toContain('module')
+    expect(await page.getByRole('button', { name: 'Reload' }).isVisible()).toBe(true)
+    expect(await findBarriers(page)).toEqual([])
+    await page.getByText('The service is not responding.').waitFor({ timeout: 15_000 })
+    await page.context().setOffline(false)
+    await page.locator('.request-table').waitFor({ timeout: 15_000 })
+    await close(page)
+    // React logs what was caught.
+    screens().faults.splice(0, Infinity, ...screens().faults.filter((said) => !said.includes('could not be loaded')))
+  })
+
   it('paints its frame within 2 seconds on a slow line', async () => {
     const page = await screens().open('/console/payments', {}, async (opened) => {
       const session = await opened.context().newCDPSession(opened)
