@@ -31,8 +31,6 @@ export const commands: readonly Command[] = [
       const service = await openService(options, context)
       const { wallet, token, 'fee-percentage': feePercentage, 'fee-address': feeAddress } = options
       const message = { paymentReferences: references.split(','), wallet, token, feePercentage, feeAddress }
-      // It has the remedies of errors.
-      await service.describe(context.signal)
       const answer = await service.call('/payments.v1.RoutesService/GetBatchCalldata', message, context.signal)
       const { payments, amount, currency, expiresAt, warnings, safeFile } = answer as unknown as Batch
       const text = options['safe'] === undefined ? JSON.stringify(answer, undefined, 2) : safeFile

@@ -80,7 +80,7 @@ function createServiceCaller(url: string, key: string, account = '') {
       known = found as unknown as OpenApiDocument
       return known
     },
-    /** @param path - of the method in Connect @throws CallError with the reason and the remedy of the service */
+    /** @param path - of the method in Connect @throws CallError with the reason and the message of the service, which ends with what to do */
     async call(path: string, message: Answer, signal: AbortSignal): Promise<Answer> {
       const response = await ask(path, { method: 'POST', headers, body: JSON.stringify(message) }, signal)
       const found = await readJson(response)
@@ -88,8 +88,7 @@ function createServiceCaller(url: string, key: string, account = '') {
       const { message: fault = '', details = [] } = (found ?? {}) as ConnectFault
       const reason = details.find(({ debug }) => debug?.reason !== undefined)?.debug?.reason
       if (reason === undefined) throw new CallError(`${url} answered ${response.status} without a reason`)
-      const remedy = known?.['x-reasons'][reason]?.remedy
-      throw new CallError(`${reason}: ${fault}${remedy ? `\nWhat to do: ${remedy}` : ''}`)
+      throw new CallError(`${reason}: ${fault}`)
     },
   }
 }
