@@ -1,4 +1,4 @@
-/** The live payer: at the rate of the history it creates a request and pays it. */
+/** The live payer: at the rate of the history, and more often at night, it creates a request and pays it. */
 import type { Hex } from 'viem'
 import type { Logger } from '../src/domain/logger.ts'
 import type { DemoRequests } from './history/demo-requests.ts'
@@ -11,6 +11,9 @@ import type { DemoChain } from './network/network.ts'
 
 /** The first payment comes soon, so that somebody who has just started the demo sees one arrive, and stays pending on the slowest chain. */
 const FIRST_AFTER_MS = 15_000
+
+/** So that at night, too, somebody who watches sees a payment every few minutes. */
+const MAX_WAIT_MS = 8 * 60_000
 
 interface Context {
   readonly requests: DemoRequests
@@ -48,7 +51,7 @@ export function createLivePayer(chains: readonly DemoChain[], { requests, madeAt
     /** The time until the next payment, in milliseconds; drawn anew at each call. */
     nextInMs(): number {
       const drawnMs = waitSec(now().getTime() / 1_000, { madeAtSec, share, next: random.next }) * 1_000
-      const waitMs = isFirst ? FIRST_AFTER_MS : drawnMs
+      const waitMs = isFirst ? FIRST_AFTER_MS : Math.min(drawnMs, MAX_WAIT_MS)
       isFirst = false
       return waitMs
     },

@@ -1,6 +1,6 @@
 /**
  * How many payments the demo's merchant gets: more each month, more on working days, at noon and in the evening, and before Christmas. The
- * history and the live payer follow it alike, so that charts stay true while the demo runs. Times are UTC.
+ * history and the live payer follow it alike, so that charts stay true while the demo runs; at night the live payer waits less. Times are UTC.
  */
 
 const HOUR_SEC = 3_600
