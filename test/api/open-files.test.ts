@@ -84,6 +84,11 @@ it.each([
   if (method === 'HEAD' || status === 304) expect(await answer.text()).toBe('')
 })
 
+it('is where the root leads', async () => {
+  const answer = await ask('/')
+  expect([answer.status, await answer.text()]).toEqual([404, expect.stringContaining('at /; begin at /docs"')])
+})
+
 it('may be kept for ever where its path changes with its content', async () => {
   const answer = await ask('/docs/style.css')
   expect(answer.headers.get('cache-control')).toBe('public, max-age=31536000, immutable')

@@ -88,7 +88,11 @@ type MatchedRoute = Extract<RouteMatch<Route>, { readonly kind: 'match' }>
 function createNotFound({ transcoder, otherPaths }: RestOptions) {
   const routePaths = [...new Set(transcoder.routes.map(({ binding, method }) => writtenPath(binding, method)))]
   const templates = [...transcoder.routes.map(({ template }) => template), ...otherPaths.map(parseTemplate)]
+  const pages = ['/docs', '/console'].filter((path) => otherPaths.includes(path)).join(' or ')
   return (rawPath: string): WaybillError => {
+    if (rawPath === '/' && pages !== '') {
+      return waybillError('ROUTE_NOT_FOUND', { path: rawPath, suggestion: `begin at ${pages}` })
+    }
     const isShort = rawPath.length <= MAX_SUGGESTED_FOR
     const nearest = isShort ? findNearestPath(rawPath, templates) : undefined
     const suggestion = nearest === undefined ? `use one of: ${routePaths.join(', ')}` : `did you mean ${nearest}?`
