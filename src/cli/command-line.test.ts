@@ -1,9 +1,10 @@
 import { Readable, Writable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
+import packageFile from '../../package.json' with { type: 'json' }
 import { ConfigError } from '../config.ts'
 import { findBinaries } from '../postgres/embedded/embedded-files.ts'
 import { runCommandLine } from './run-command-line.ts'
-import type { Command } from './shared/command.ts'
+import { type Command, writeFully } from './shared/command.ts'
 
 const greet: Command = {
   path: ['greet'],
@@ -68,6 +69,10 @@ describe('the command line', () => {
     expect(stderr).toBe('')
   })
 
+  it.each(['--version', '-V'])('shows the release for %s', async (word) => {
+    expect(await run(word)).toEqual({ exitCode: 0, stdout: `${packageFile.version}\n`, stderr: '' })
+  })
+
   it('shows the help of one command, and of a group', async () => {
     const { exitCode, stdout } = await run('greet', '--help')
     expect(exitCode).toBe(0)
@@ -83,6 +88,8 @@ describe('the command line', () => {
     [['greet', 'Ada', '--tone'], '--tone'],
     [['greet', 'Ada', '--tune', 'kind'], `Unknown option '--tune'; did you mean "--tone"?\n`],
     [['greet', 'Ada', '--nonsense'], `Unknown option '--nonsense'; use one of: --tone, --loud, --help\n`],
+    [['--verson'], 'waybill: unknown option "--verson"; did you mean "--version"?\n'],
+    [['--x', 'keys', 'list'], 'waybill: unknown option "--x"; use one of: --help, --version\n'],
     [['gret'], 'did you mean "greet"'],
     [['keys'], 'there is no command "keys"; use one of: keys list, keys revoke\n'],
     [['keys', 'nonsense'], 'use one of: keys list, keys revoke\n'],
@@ -106,4 +113,13 @@ describe('the command line', () => {
     const { exitCode, stderr } = await run('greet', 'Ada', '--tone', 'absent')
     expect([exitCode, stderr]).toEqual([2, expect.stringMatching(/^waybill greet: .* cannot run here: .*\n$/)])
   })
+})
+
+it.each([1, 100_000])('an output of %i bytes whose reader stops says so', async (bytes) => {
+  const out = new Writable({ write: (_, __, done) => done(Object.assign(new Error('write EPIPE'), { code: 'EPIPE' })) })
+  out.on('error', () => {})
+  const write = async () => {
+    for (;;) await writeFully(out, 'x'.repeat(bytes)).then(() => new Promise(setImmediate))
+  }
+  await expect(write()).rejects.toThrow('the reader of the output stopped before its end')
 })

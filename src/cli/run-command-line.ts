@@ -1,4 +1,5 @@
 import { hostname, userInfo } from 'node:os'
+import packageFile from '../../package.json' with { type: 'json' }
 import { ConfigError } from '../config.ts'
 import { listNames, suggestName } from '../domain/nearest.ts'
 import { NotInstalledError } from '../errors/not-installed-error.ts'
@@ -67,12 +68,21 @@ function findCommand(commands: readonly Command[], words: readonly string[]): Co
 }
 
 function explainCommands(commands: readonly Command[], words: readonly string[], context: CommandContext): number {
+  const [first = ''] = words
+  if (first === '--version' || first === '-V') {
+    context.stdout.write(`${packageFile.version}\n`)
+    return EXIT_GOOD
+  }
   const asked = words.filter((word) => !word.startsWith('-')).slice(0, 2)
   const within = commands.filter(({ path }) => path[0] === asked[0])
   const wantsHelp = words.length === 0 || words.includes('--help') || words.includes('-h')
   if (wantsHelp && (asked.length === 0 || within.length > 0)) {
     context.stdout.write(`${helpOfAll(asked.length === 0 ? commands : within)}\n`)
     return EXIT_GOOD
+  }
+  if (first.startsWith('-')) {
+    context.stderr.write(`waybill: unknown option "${first}"; ${suggestName(first, ['--help', '--version'])}\n`)
+    return EXIT_USAGE
   }
   const wrong = asked.join(' ')
   const known = (of: readonly Command[]) => of.map(({ path }) => path.join(' '))

@@ -188,7 +188,7 @@ export function helpOfAll(commands: readonly Command[]): string {
     'Usage: waybill COMMAND [OPTIONS]',
     table('Commands', lines),
     table('Environment', configHelp),
-    'waybill COMMAND --help explains one command. Exit code: 0 success, 1 partial or complete failure, 2 wrong usage, 3 could not be decided, 130 stopped by a signal.',
+    'waybill COMMAND --help explains one command, waybill --version shows the release. Exit code: 0 success, 1 partial or complete failure, 2 wrong usage, 3 could not be decided, 130 stopped by a signal.',
   ].join('\n\n')
 }
 
@@ -208,12 +208,15 @@ function table(title: string, rows: readonly (readonly [name: string, meaning: s
  * @throws the stream's error, or Error when the reader is gone
  */
 export async function writeFully(out: Writable, text: string | Uint8Array): Promise<void> {
-  if (out.errored) throw out.errored
-  if (out.destroyed) throw new Error('the reader of the output is gone')
-  if (out.write(text)) return
+  const gone = () => new Error('the reader of the output stopped before its end')
   const settled = new AbortController()
   try {
+    if (out.errored) throw out.errored
+    if (out.destroyed) throw gone()
+    if (out.write(text)) return
     await Promise.race(['drain', 'close'].map((event) => once(out, event, { signal: settled.signal })))
+  } catch (error) {
+    throw (error as NodeJS.ErrnoException).code === 'EPIPE' ? gone() : error
   } finally {
     settled.abort()
   }
