@@ -560,6 +560,7 @@ describe('a first start', () => {
       ['refund --payment 7e000000-0000-4000-8000-00000000cccc', 1, /there is no payment 7e000000/],
       ['refund --request 12', 2, /Unknown option '--request'/],
       ['fund 0x12', 2, /"0x12" is not an address/],
+      [`fund 0x${'Ab'.repeat(20)}`, 2, /"0xAb.*" is not an address of the demo's chains: its EIP-55 checksum is wrong/],
       [`fund 0x${'1'.repeat(40)} --coins 0.5`, 2, /--coins is "0\.5"/],
     ])('refuse `demo %s`', async (words, code, says) => {
       const ended = await runHere('demo', ...words.split(' '))

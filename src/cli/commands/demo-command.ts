@@ -1,7 +1,8 @@
-import type { Address } from 'viem'
 import type { RunningDemo } from '../../../demo/running-demo.ts'
 import type { Say } from '../../../demo/show/show-payments.ts'
 import { readStoreConfig } from '../../config.ts'
+import { addressFamily, parseAddress } from '../../domain/address.ts'
+import type { Hex } from '../../domain/hex.ts'
 import { type Command, type CommandContext, EXIT_GOOD, parseWhole, UsageError } from '../shared/command.ts'
 
 /** `demo pay`: one line a fact, columns separated by tabs. */
@@ -51,9 +52,7 @@ const demoFund: Command = {
   },
   environment: ['DATA_DIR'],
   async run({ positionals: [address = ''], options: { coins = '10' } }, context) {
-    if (!/^0x[0-9a-f]{40}$/i.test(address))
-      throw new UsageError(`"${address}" is not an address: use 0x and 40 hexadecimal digits`)
-    const terms = { address: address as Address, coins: BigInt(parseWhole('coins', coins, 0, 999_999)) }
+    const terms = { address: parseWallet(address), coins: BigInt(parseWhole('coins', coins, 0, 999_999)) }
     const demo = await findDemo(context)
     const { fundAddress } = await import('../../../demo/show/fund-address.ts')
     await fundAddress(demo, terms, { say: sayTo(context), signal: context.signal })
@@ -62,6 +61,14 @@ const demoFund: Command = {
 }
 
 export const commands: readonly Command[] = [demoPay, demoRefund, demoFund]
+
+/** @throws UsageError */
+function parseWallet(text: string): Hex {
+  const parsed = parseAddress(text)
+  if (parsed.ok && addressFamily(parsed.address) === 'EVM') return parsed.address as string as Hex
+  const detail = parsed.ok ? 'it is of Tron' : parsed.detail
+  throw new UsageError(`"${text}" is not an address of the demo's chains: ${detail}`)
+}
 
 async function findDemo({ environment, workingFolder, signal }: CommandContext): Promise<RunningDemo> {
   const { dataDir } = readStoreConfig(environment, workingFolder)
