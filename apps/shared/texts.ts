@@ -105,6 +105,8 @@ export const consoleTexts = {
 
 /** The list of payments. */
 export const paymentsTexts = {
+  unknownName: ({ field, value }: { field: string; value: string }) =>
+    `${field} has no value "${value}"; change or remove this filter`,
   title: 'Payments',
   search: 'Search payments',
   placeholder: 'Hash, wallet, reference, order number, network, status, amount, day …',

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import {
   filtersOf,
+  findUnknownName,
   searchFilters,
   searchOfPage,
   sortOf,
@@ -58,6 +59,12 @@ it.each([
   ['to=2026-13-01', { toDate: '2026-13-01' }],
 ])('sends %s on as it is, for the service to refuse, and never searches without it', (text, sent) => {
   expect(searchFilters(query(text))).toMatchObject(sent)
+})
+
+it('finds the filter whose value is the name of nothing', () => {
+  expect(findUnknownName(query('status=FAILED&type=direct&network=NONSENSE'))).toBe(undefined)
+  expect(findUnknownName(query('status=FAILED&status=BOGUS'))).toEqual({ field: 'status', value: 'BOGUS' })
+  expect(findUnknownName(query('exclude.type=bogus'))).toEqual({ field: 'exclude.type', value: 'bogus' })
 })
 
 it('sorts by a column, then turns it round; the default is not written', () => {

@@ -120,15 +120,29 @@ const EXCLUDED = /^exclude\./
 
 function valuesOf(query: URLSearchParams, field: FilterField): readonly (string | number)[] {
   const given = [...new Set(query.getAll(field))]
-  if (/(?:^|\.)status$/.test(field)) return given.map((name) => enumOf(Payment_Status, name))
-  if (/(?:^|\.)type$/.test(field)) return given.map((name) => enumOf(Payment_Type, name))
-  return given
+  const names = namesOf(field)
+  return names === undefined ? given : given.map((name) => numberOf(names, name))
+}
+
+type Names = Readonly<Record<string, string | number>>
+
+function namesOf(field: FilterField): Names | undefined {
+  if (/(?:^|\.)status$/.test(field)) return Payment_Status
+  return /(?:^|\.)type$/.test(field) ? Payment_Type : undefined
 }
 
 /** The number of a name; one that nobody knows becomes a number that the service refuses, never no filter. */
-function enumOf<E extends Record<string, string | number>>(names: E, name: string): E[keyof E] & number {
+function numberOf(names: Names, name: string): number {
   const found = names[name.toUpperCase()]
-  return (typeof found === 'number' ? found : 0) as E[keyof E] & number
+  return typeof found === 'number' ? found : 0
+}
+
+/** The filter of a link that is the name of nothing: the service is sent a number and could not say what was written. */
+export function findUnknownName(query: URLSearchParams): Filter | undefined {
+  return filtersOf(query).find(({ field, value }) => {
+    const names = namesOf(field)
+    return names !== undefined && numberOf(names, value) === 0
+  })
 }
 
 /** The page of payments of a link. A cursor carries filters and sort. */

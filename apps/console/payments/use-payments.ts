@@ -7,11 +7,12 @@ import {
   type Waybill,
 } from '@waybill/client'
 import { useCallback, useEffect, useEffectEvent, useMemo, useState } from 'react'
+import { paymentsTexts } from '../../shared/texts.ts'
 import { watched } from '../parts/away.tsx'
 import { useVisible } from '../parts/hooks.ts'
 import { isReturn } from '../parts/location.ts'
 import { useWaybill } from '../parts/signed-in.tsx'
-import { searchFilters, searchOfPage, sortOf } from './filters.ts'
+import { findUnknownName, searchFilters, searchOfPage, sortOf } from './filters.ts'
 
 const PAGE_SIZE = 50
 /** Changes are shown together: an import brings thousands a second. */
@@ -42,6 +43,8 @@ export function usePayments(query: URLSearchParams, isPaused: boolean) {
   const page = useQuery({
     queryKey,
     queryFn: async ({ signal }): Promise<FollowedPage> => {
+      const unknown = findUnknownName(query)
+      if (unknown !== undefined) throw new Error(paymentsTexts.unknownName(unknown))
       const { payments, pagination, watchCursor } = await waybill.searchPayments(search, { signal })
       return { pagination, live: startRows(payments), position: { at: watchCursor } }
     },
