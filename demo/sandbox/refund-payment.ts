@@ -13,6 +13,7 @@ import {
   readRequest,
   sendTransaction,
 } from '../running-demo.ts'
+import type { Enqueue } from './wallet-queues.ts'
 
 /** Gas for many approvals and refunds, because the demo's merchants have no coins. */
 const GAS_MONEY_WEI = 10n ** 17n
@@ -31,21 +32,32 @@ interface RefundedPayment extends FoundPayment {
  *
  * @param terms.amount - of the payment's currency; by default all that is not refunded yet
  * @returns the hashes of the transactions, of which the refund is the last
- * @throws WaybillError INVALID_AMOUNT, INVALID_FIELD, and those of GetPayment; Error when a transaction was reverted
+ * @throws WaybillError INVALID_AMOUNT, INVALID_FIELD, also where a transaction is refused or reverted, and those of GetPayment
  */
 export async function refundPayment(
   demo: RunningDemo,
   { paymentId, amount }: { paymentId: string; amount?: string | undefined },
-  signal: AbortSignal,
+  within: Within,
 ): Promise<string[]> {
   const payment = await demo.get<RefundedPayment>(`/v1/payments/${encodeURIComponent(paymentId)}`)
   const terms = await chooseRefundTerms(demo, payment)
   const chain = findDemoChain(demo, payment.network)
   const [symbol = ''] = payment.currency.split('-')
   const rpc = demo.rpcOf(chain)
-  const holding = await readHolding(rpc, chain, { owner: payment.payee, symbol })
-  const calls = encodeRefund(chain, symbol, { ...terms, amount: amountToRefund(payment, amount, holding) })
-  return payBack(rpc, chain, { from: payment.payee, calls }, signal)
+  return within.enqueue(payment.payee, async () => {
+    const holding = await readHolding(rpc, chain, { owner: payment.payee, symbol })
+    const calls = encodeRefund(chain, symbol, { ...terms, amount: amountToRefund(payment, amount, holding) })
+    return payBack(rpc, chain, { from: payment.payee, calls }, within).catch((cause: Error) => {
+      if (within.signal.aborted) throw cause
+      const detail = `its refund failed: ${cause.message}`
+      throw waybillError('INVALID_FIELD', { field: 'paymentId', detail }, { cause })
+    })
+  })
+}
+
+interface Within {
+  readonly signal: AbortSignal
+  readonly enqueue: Enqueue
 }
 
 /** @returns base units */
@@ -86,18 +98,20 @@ async function payBack(
   rpc: Rpc,
   chain: DemoFileChain,
   { from, calls }: { from: string; calls: readonly ContractCall[] },
-  signal: AbortSignal,
+  { signal, enqueue }: Within,
 ): Promise<string[]> {
   const accounts = await rpc.call<string[]>('eth_accounts')
   const isOurs = accounts.some((account) => account.toLowerCase() === from.toLowerCase())
   // The node then sends for the address without its key.
   if (!isOurs) await rpc.call('anvil_impersonateAccount', [from])
   const coins = BigInt(await rpc.call<string>('eth_getBalance', [from, 'latest']))
+  const refunded = calls.reduce((sum, { value = 0n }) => sum + value, 0n)
   const chainId = toQuantity(BigInt(chain.chainId))
-  if (coins < GAS_MONEY_WEI) {
+  if (coins < refunded + GAS_MONEY_WEI) {
     // A transaction, which a reorg takes along with the refund.
     const giver = accounts[SPOOFER_PLACE] ?? ''
-    await sendTransaction(rpc, { from: giver, to: from, data: '0x', value: toQuantity(GAS_MONEY_WEI), chainId }, signal)
+    const gift = { from: giver, to: from, data: '0x', value: toQuantity(GAS_MONEY_WEI), chainId }
+    await enqueue(giver, () => sendTransaction(rpc, gift, signal))
   }
   const hashes: string[] = []
   for (const { to, data, value = 0n } of calls)

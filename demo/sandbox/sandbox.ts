@@ -12,6 +12,7 @@ import type { DemoControls } from '../demo.ts'
 import { type FoundPayment, findDemoChain, openDemo, type RunningDemo, waitFor } from '../running-demo.ts'
 import { findRefunded, refundPayment } from './refund-payment.ts'
 import { readCalldata, sendAll } from './route-payment.ts'
+import { createWalletQueues, type Enqueue } from './wallet-queues.ts'
 
 interface Head {
   readonly network: string
@@ -47,14 +48,15 @@ const MAX_PRICE = 10n ** BigInt(9 + FEED_DECIMALS)
 /** Of values of one filter of a search. */
 const MAX_VALUES = 100
 
-type Opened = ReturnType<typeof open>
+type Opened = ReturnType<typeof open> & { readonly enqueue: Enqueue }
 
 /** @param readControls - resolves once the service listens */
 export function createSandbox(readControls: () => Promise<DemoControls>) {
+  const enqueue = createWalletQueues()
   const by =
     <T>(act: (opened: Opened, terms: T) => Promise<Effect>) =>
     async (terms: T, acting: Acting) =>
-      act(open(await readControls(), acting), terms)
+      act({ ...open(await readControls(), acting), enqueue }, terms)
   return {
     pay: by(pay),
     refund: by(refund),
@@ -72,7 +74,7 @@ function open(controls: DemoControls, { caller, waitSeconds = USUAL_WAIT_SECONDS
 }
 
 async function pay(
-  { demo, bridge, signal, timeoutMs, file }: Opened,
+  { demo, bridge, signal, timeoutMs, file, enqueue }: Opened,
   terms: { readonly paymentReference: string; readonly wallet: string } & Optional<Record<'route' | 'amount', string>>,
 ): Promise<Effect> {
   const { paymentReference, amount } = terms
@@ -82,10 +84,11 @@ async function pay(
   const wallet = named?.[1].address
   if (wallet === undefined) throw unknown('wallet', terms.wallet, Object.keys(file.wallets))
   const asked = { wallet, ...(amount !== undefined && { amount }) }
-  const route = terms.route ?? (await findCheapest(demo, paymentReference, asked))
-  const calldata = await readCalldata(demo, paymentReference, { ...asked, ...(route !== undefined && { route }) })
-  const rpc = demo.rpcOf(findDemoChain(demo, calldata.route.chainId))
-  const txHashes = await sendAll(rpc, calldata, signal)
+  const txHashes = await enqueue(wallet, async () => {
+    const route = terms.route ?? (await findCheapest(demo, paymentReference, asked))
+    const calldata = await readCalldata(demo, paymentReference, { ...asked, ...(route !== undefined && { route }) })
+    return sendAll(demo.rpcOf(findDemoChain(demo, calldata.route.chainId)), calldata, signal)
+  })
   const hash = txHashes.at(-1) ?? ''
   const read = async () => {
     const fault = bridge.faultOf(hash)
@@ -100,10 +103,10 @@ async function pay(
 }
 
 async function refund(
-  { demo, signal, timeoutMs }: Opened,
+  { demo, signal, timeoutMs, enqueue }: Opened,
   { paymentId, amount }: { readonly paymentId: string; readonly amount?: string | undefined },
 ): Promise<Effect> {
-  const txHashes = await refundPayment(demo, { paymentId, amount }, signal)
+  const txHashes = await refundPayment(demo, { paymentId, amount }, { signal, enqueue })
   const hash = txHashes.at(-1) ?? ''
   const read = () => findRefunded(demo, paymentId, hash)
   const found = await see(`the refund by transaction ${hash}`, read, { signal, timeoutMs })

@@ -422,6 +422,36 @@ it('takes a request through its life', async () => {
   expect(error?.info).toMatchObject({ reason: 'INVALID_AMOUNT' })
 })
 
+it('pays eight requests at once from one wallet, and refunds four of them at once from one payee', async () => {
+  const requests = await Promise.all(Array.from({ length: 8 }, (_, n) => makeRequest('ETHEREUM', `${10 + n}`)))
+  const pay = ({ paymentReference }: Request) => act('payRequest', { paymentReference, wallet: 'direct' })
+  const paid = (await Promise.all(requests.map(pay))).map(only)
+  expect(paid.map(({ amount }) => amount)).toEqual(requests.map(({ amount }) => amount))
+  const refunds = await Promise.all(paid.slice(4).map(({ id }) => act('refundPayment', { paymentId: id })))
+  expect(refunds.map((effect) => only(effect).refundedAmount)).toEqual(paid.slice(4).map(({ amount }) => amount))
+})
+
+it('refunds all coins that a payee holds', async () => {
+  const { paymentReference } = await makeRequest('ETHEREUM', '0.5', 'ETH')
+  const { id } = only(await act('payRequest', { paymentReference, wallet: 'direct' }))
+  expect(only(await act('refundPayment', { paymentId: id })).refundedAmount).toBe('0.5')
+})
+
+it('says why a refund fails', async () => {
+  const currency = 'ETH-ETHEREUM'
+  const terms = { payee: PAYEE, amount: '0.01', invoiceCurrency: currency, paymentCurrency: currency }
+  const refundAddress = `0x${'bad'.padStart(40, '0')}`
+  // A contract that takes no coins.
+  await createRpc(chainOf('ETHEREUM').rpcUrl).call('anvil_setCode', [refundAddress, '0x60006000fd'])
+  const { paymentReference } = await api<Request>('/v1/request', { ...terms, refundAddress })
+  const { id } = only(await act('payRequest', { paymentReference, wallet: 'direct' }))
+  const { error } = await call('refundPayment', { paymentId: id })
+  expect([error?.info, error?.message]).toMatchObject([
+    { reason: 'INVALID_FIELD' },
+    expect.stringMatching(/its refund failed: \w/),
+  ])
+})
+
 describe('a reorg', () => {
   it('removes a payment for good', async () => {
     const request = await makeRequest('ARBITRUM')
