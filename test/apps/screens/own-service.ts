@@ -33,11 +33,12 @@ export async function startOwnService({ facts }: Screens) {
   await writeFile(chainsFile, JSON.stringify({ chains }))
   const environment = { CHAINS_FILE: chainsFile, DATABASE_URL: urlOfDatabase(database), PORT: `${await freePort()}` }
   const start = async () => {
-    const service = startWaybill(['serve'], environment)
-    const [, baseUrl = ''] = await service.says(/Waybill on (http:\S+):/)
-    return { service, baseUrl }
+    const started = startWaybill(['serve'], environment)
+    const [, url = ''] = await started.says(/Waybill on (http:\S+):/)
+    return { started, url }
   }
-  let { service, baseUrl } = await start()
+  const { started, url: baseUrl } = await start()
+  let service = started
   const end = () => {
     service.kill('SIGTERM')
     return service.ended
@@ -59,7 +60,7 @@ export async function startOwnService({ facts }: Screens) {
     },
     async restart() {
       await end()
-      service = (await start()).service
+      service = (await start()).started
     },
     async stop() {
       await end()

@@ -158,6 +158,7 @@ function tryWatch(screens: () => Screens, scene: Scene): void {
     await live.waitFor({ timeout: 60_000 })
     await service.revoke(key)
     await page.getByRole('alert').getByText('This key is invalid').waitFor({ timeout: 60_000 })
+    expect(await page.getByLabel('API key').isVisible()).toBe(true)
     await close(page)
   })
 }
