@@ -153,8 +153,9 @@ function tryWatch(screens: () => Screens, scene: Scene): void {
     const page = await openWith(screens(), scene, `/console/requests/${paid.paymentReference}`, key)
     const live = page.getByText('Live', { exact: true })
     await live.waitFor()
-    await service.restart()
-    await page.getByText('Out of date. Reconnecting…').waitFor()
+    // It is hidden where the frame says that the service is away.
+    const cut = page.getByText('Out of date. Reconnecting…').waitFor({ state: 'attached' })
+    await Promise.all([cut, service.restart()])
     await live.waitFor({ timeout: 60_000 })
     await service.revoke(key)
     await page.getByRole('alert').getByText('This key is invalid').waitFor({ timeout: 60_000 })
