@@ -4,7 +4,7 @@ import { formatSpan } from '../../shared/format-time.ts'
 import { sentence } from '../../shared/sentence.ts'
 import { feeTexts, whyTexts } from '../../shared/texts.ts'
 import { Facts, Table } from '../parts/blocks.tsx'
-import { addDecimals, shareOf } from '../parts/decimals.ts'
+import { addDecimals, shareOf } from '../../shared/decimals.ts'
 import { Amount, Badge, Usd } from '../parts/shown-values.tsx'
 import { sayHow, sayWay } from './say-verdict.ts'
 
