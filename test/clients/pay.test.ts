@@ -9,6 +9,7 @@ import {
   type PayProgress,
   pay,
   Route_StepKind,
+  resumePay,
   type WalletProvider,
   type Waybill,
 } from '../../clients/typescript/src/public.ts'
@@ -167,7 +168,7 @@ describe('after a reload of the page', () => {
     const { wallet, options, progress, timesPaid, kept } = await leave()
     const prompts = wallet.prompts.length
     const end = await pay(options)
-    expect([end.outcome, wallet.prompts.length, await timesPaid(), kept.size]).toEqual(['MINED', prompts, 1, 0])
+    expect([end.outcome, wallet.prompts.length, await timesPaid(), kept.size]).toEqual(['MINED', prompts, 1, 1])
     expect(progress.map(({ type }) => type)).toEqual(['WAITING_FOR_EARLIER'])
   })
 
@@ -175,7 +176,7 @@ describe('after a reload of the page', () => {
     const { options, payer, timesPaid, kept } = await leave()
     const elsewhere = createTestWallet(running.chain, payer, { chainId: '0x1' })
     const end = await pay({ ...options, provider: elsewhere })
-    expect([end.outcome, await timesPaid(), kept.size]).toEqual(['MINED', 1, 0])
+    expect([end.outcome, await timesPaid(), kept.size]).toEqual(['MINED', 1, 1])
     expect(elsewhere.prompts).toEqual(['wallet_switchEthereumChain'])
   })
 
@@ -186,6 +187,45 @@ describe('after a reload of the page', () => {
     const end = await pay({ ...options, provider: elsewhere })
     expect(end).toEqual({ outcome: 'SENT', transactionHashes: [transactionHash] })
     expect([elsewhere.prompts, await timesPaid(), kept.size]).toEqual([['wallet_switchEthereumChain'], 1, 1])
+  })
+})
+
+describe('a payment that is mined, and may count later', () => {
+  async function pays(more: Partial<PayOptions> = {}) {
+    const kept = new Map<string, string>()
+    const scene = await arrange()
+    const options = { ...scene.options, ...more, storage: storageIn(kept) }
+    const end = await pay(options)
+    expect(end.outcome).toBe('MINED')
+    // The service knows of nothing that was paid, as while a bridge has not delivered.
+    return { ...scene, options, kept, end, prompts: scene.wallet.prompts.length }
+  }
+
+  it('is not made again, and ends at once with its hashes', async () => {
+    const { wallet, options, end, prompts, timesPaid } = await pays()
+    expect([await pay(options), await resumePay(options)]).toEqual([end, end])
+    expect([wallet.prompts.length, await timesPaid()]).toEqual([prompts, 1])
+  })
+
+  it('is made again when the payer says so', async () => {
+    const { options, end, timesPaid } = await pays()
+    const again = await pay({ ...options, askAgain: true })
+    expect([again.outcome, await timesPaid()]).toEqual(['MINED', 2])
+    expect(again).not.toEqual(end)
+    expect(await pay(options)).toEqual(again)
+  })
+
+  it('is made again after a day', async () => {
+    const { options, kept, timesPaid } = await pays()
+    for (const [name, value] of kept)
+      kept.set(name, JSON.stringify({ ...JSON.parse(value), minedAtMs: Date.now() - 86_400_000 }))
+    expect(await resumePay(options)).toBeUndefined()
+    expect([(await pay(options)).outcome, await timesPaid()]).toEqual(['MINED', 2])
+  })
+
+  it('is forgotten where it was a part: the next part is paid', async () => {
+    const { options, kept, timesPaid } = await pays({ amount: '2.5' })
+    expect([kept.size, (await pay(options)).outcome, await timesPaid()]).toEqual([0, 'MINED', 1])
   })
 })
 

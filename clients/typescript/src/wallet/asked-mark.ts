@@ -12,8 +12,11 @@ interface StoredMark {
   readonly askedAtMs: number
 }
 
-/** Nobody is kept from paying by a question of yesterday. */
+/** Nobody is kept from paying by a question, or a payment, of yesterday. */
 const LONGEST_MS = 86_400_000
+
+/** @param atMs - milliseconds since 1970; a clock that was wrong may have set it ahead */
+export const isOfYesterday = (atMs: number) => Math.abs(Date.now() - atMs) >= LONGEST_MS
 
 export interface AskedMark {
   /** @returns clears the mark, unless another question has taken its place */
@@ -45,7 +48,7 @@ function readMark(storage: PaymentStorage | undefined, paymentReference: string)
     const mark = JSON.parse(storage?.getItem(markName(paymentReference)) ?? 'null') as Partial<StoredMark> | null
     const { id, wallet, askedAtMs } = mark ?? {}
     if (typeof id !== 'string' || typeof wallet !== 'string' || typeof askedAtMs !== 'number') return undefined
-    return Math.abs(Date.now() - askedAtMs) < LONGEST_MS ? { id, wallet, askedAtMs } : undefined
+    return isOfYesterday(askedAtMs) ? undefined : { id, wallet, askedAtMs }
   })
 }
 

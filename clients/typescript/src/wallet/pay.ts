@@ -2,7 +2,15 @@ import { timestampMs } from '@bufbuild/protobuf/wkt'
 import type { PaymentCalldata } from '../../gen/payments/v1/payment_calldata_pb.js'
 import { WaybillCallError } from '../call-error.ts'
 import type { Waybill } from '../waybill.ts'
-import { type AskedMark, findAsked, IN_OTHER_TAB, type IsTakenOver, markIn, whileAlone } from './asked-mark.ts'
+import {
+  type AskedMark,
+  findAsked,
+  IN_OTHER_TAB,
+  type IsTakenOver,
+  isOfYesterday,
+  markIn,
+  whileAlone,
+} from './asked-mark.ts'
 import { canBatch, sendBatch, waitForBatch } from './batch.ts'
 import { sendOneByOne, waitForSent } from './one-by-one.ts'
 import { isApprovalStep, type PayOutcome, type PayProgress, toPlain } from './outcome.ts'
@@ -26,7 +34,7 @@ export interface PayOptions {
   readonly onProgress?: ((progress: PayProgress) => void) | undefined
   /** The route's chain, for a wallet that does not know it. */
   readonly addChain?: AddChainParameters | undefined
-  /** How much of the request to pay, in its invoice currency. Default: what is outstanding. */
+  /** How much of the request to pay, in its invoice currency; once it is mined, another call pays anew. Default: what is outstanding. */
   readonly amount?: string | undefined
   readonly feePercentage?: string | undefined
   readonly feeAddress?: string | undefined
@@ -38,7 +46,8 @@ export interface PayOptions {
    */
   readonly maxSourceAmount?: string | undefined
   /**
-   * Whether the payer has said that the wallet sent nothing and shows no question any more. Without it, a request whose payment a wallet was
+   * Whether the payer has said that the wallet sent nothing and shows no question any more, that a payment which was mined has come back, or that a
+   * rest is to be paid. Without it, a request whose payment a wallet was
    * asked for before, and has not answered, ends as ALREADY_ASKED. A tab that still pays it then asks for nothing more. With it, a payment that
    * was sent before is waited for only while the wallet knows it.
    */
@@ -65,7 +74,8 @@ const underWay = new Set<string>()
  * is mined. Where the wallet can, approvals and payment are one step.
  *
  * It never pays twice: a payment is asked of the wallet once, and what the wallet says of it afterwards ends the call. A later call for the
- * same request and wallet, also after a reload of the page, waits for what was sent. The wait ends with UNKNOWN when another transaction has
+ * same request and wallet, also after a reload of the page, waits for what was sent; for a day after that is mined it ends at once with MINED, since
+ * a bridge may deliver later. The wait ends with UNKNOWN when another transaction has
  * used the nonce of the payment, or when the wallet's node has not known the payment for `dropAfterMs`; a call after that waits only while the
  * node knows it. While the wallet has not said whether it sent the payment, another call in this browser, also in another tab or after a reload,
  * ends with ALREADY_ASKED.
@@ -91,7 +101,7 @@ export async function resumePay(options: ResumeOptions): Promise<PayOutcome | un
 }
 
 async function onlyOnce<T extends PayOutcome | undefined>(
-  { paymentReference, wallet, storage = pageStorage() }: ResumeOptions,
+  { paymentReference, wallet, amount, storage = pageStorage() }: ResumeOptions,
   work: (memory: PaymentMemory) => Promise<T>,
 ): Promise<T> {
   const key = nameOf(paymentReference)
@@ -100,17 +110,20 @@ async function onlyOnce<T extends PayOutcome | undefined>(
   try {
     const memory = rememberIn(storage, paymentReference, wallet)
     const end = await work(memory)
-    // what may still come is remembered
-    if (end !== undefined && !MAY_STILL_COME.has(end.outcome)) memory.forget()
     const sent = memory.recall()
-    if (end?.outcome === 'UNKNOWN' && sent !== undefined) memory.keep({ ...sent, isLost: true })
+    if (end === undefined || sent === undefined) return end
+    // What may still come is remembered. A payment that is mined may count much later, as behind a bridge; after a part the rest is paid.
+    if (end.outcome === 'MINED' && amount === undefined)
+      memory.keep({ minedAtMs: Date.now(), ...sent, transactionHashes: end.transactionHashes })
+    else if (end.outcome === 'UNKNOWN') memory.keep({ ...sent, isLost: true })
+    else if (!MAY_STILL_COME.has(end.outcome)) memory.forget()
     return end
   } finally {
     underWay.delete(key)
   }
 }
 
-const MAY_STILL_COME: ReadonlySet<PayOutcome['outcome']> = new Set(['SENT', 'UNKNOWN', 'ALREADY_ASKED'])
+const MAY_STILL_COME: ReadonlySet<PayOutcome['outcome']> = new Set(['SENT', 'ALREADY_ASKED'])
 
 async function waitForEarlier(
   { askAgain = false, ...options }: ResumeOptions & Pick<PayOptions, 'askAgain'>,
@@ -118,7 +131,14 @@ async function waitForEarlier(
 ): Promise<PayOutcome | undefined> {
   const sent = memory.recall()
   if (sent === undefined) return undefined
-  const { addChain, onProgress = () => {} } = options
+  const { addChain, onProgress = () => {}, amount } = options
+  if (sent.minedAtMs !== undefined) {
+    const { transactionHashes = [] } = sent
+    if (!askAgain && amount === undefined && !isOfYesterday(sent.minedAtMs))
+      return { outcome: 'MINED', transactionHashes }
+    memory.forget()
+    return undefined
+  }
   onProgress({ type: 'WAITING_FOR_EARLIER', ...sent })
   // Nobody waits twice for what the wallet's node does not know.
   const isKnownOnly = askAgain || sent.isLost === true

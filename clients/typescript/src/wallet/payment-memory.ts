@@ -2,12 +2,15 @@
 
 /**
  * The payment that was sent, a transaction or a batch, and its chain. `isPart`: a step before the payment, such as a swap. `isLost`: a call has waited
- * for it and ended with UNKNOWN.
+ * for it and ended with UNKNOWN. `minedAtMs`: when one ended with MINED.
  */
-export type SentPayment = { readonly chainId: string; readonly isLost?: true } & (
-  | { readonly transactionHash: string; readonly isPart?: true }
-  | { readonly batchId: string }
-)
+export type SentPayment = {
+  readonly chainId: string
+  readonly isLost?: true
+  readonly minedAtMs?: number
+  /** Of a payment that is mined. */
+  readonly transactionHashes?: readonly string[]
+} & ({ readonly transactionHash: string; readonly isPart?: true } | { readonly batchId: string })
 
 export interface PaymentMemory {
   readonly keep: (sent: SentPayment) => void
