@@ -2,6 +2,7 @@
 import { type Checkout as Client, findAsked, type PaymentRequest, type Route } from '@waybill/client/checkout'
 import { useEffect, useState } from 'preact/hooks'
 import { chainName } from '../shared/chain-name.ts'
+import { subtractDecimals } from '../shared/decimals.ts'
 import { formatMoney, formatShortAmount, formatWorth, symbolOf } from '../shared/format-amount.ts'
 import { formatTime, formatUtc, toDate } from '../shared/format-time.ts'
 import { isPayable, type RequestState, stateOf } from '../shared/request-state.ts'
@@ -87,7 +88,7 @@ interface HeadProps {
 
 /** Who asks for what: the shop, the request's title and amount, what it is worth, and how far it is paid. */
 function Head({ request, state, shop, options }: HeadProps) {
-  const { amount, invoiceCurrency, payee, paidAmount, pendingAmount, outstandingAmount, expiresAt, network } = request
+  const { amount, invoiceCurrency, payee, outstandingAmount, expiresAt, network } = request
   const isPart = state === 'PARTIALLY_PAID'
   const shown = isPart ? outstandingAmount : amount
   const worth = options?.amount === shown ? worthOf(request, options.options) : ''
@@ -112,7 +113,7 @@ function Head({ request, state, shop, options }: HeadProps) {
       {isPart && (
         <p class="small">
           {payTexts.paidSoFar(
-            `${formatMoney(paidAmount === '0' ? pendingAmount : paidAmount, invoiceCurrency)} / ${amountText(request)}`,
+            `${formatMoney(subtractDecimals(amount, outstandingAmount), invoiceCurrency)} / ${amountText(request)}`,
           )}
         </p>
       )}

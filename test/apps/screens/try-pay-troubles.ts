@@ -99,6 +99,17 @@ function disturbRequest(screens: () => Screens): void {
     await other.context().close()
   })
 
+  it('adds up what is final and what is not', async () => {
+    const reference = await createRequest(screens())
+    const sums = { paidAmount: '2', pendingAmount: '0.3', outstandingAmount: '0.95' }
+    const page = await screens().open(linkOf(screens(), reference), {}, async (fresh) => {
+      await fresh.route('**/WatchPaymentRequest', refuseStream)
+      await fresh.route('**/GetPaymentRequest', (route) => answerRequest(route, reference, Status.PARTIALLY_PAID, sums))
+    })
+    await page.getByText('2.3 USDC / 3.25 USDC paid so far').waitFor()
+    await page.context().close()
+  })
+
   it('asks for no second payment when a reorg takes the first back', { timeout: 60_000 }, async () => {
     const reference = await createRequest(screens())
     let status = Status.OPEN
@@ -194,7 +205,7 @@ function refuseStream(route: Route): Promise<void> {
   return route.fulfill({ contentType: 'application/connect+proto', body: Buffer.concat([head, end]) })
 }
 
-function answerRequest(route: Route, paymentReference: string, status: Status): Promise<void> {
+function answerRequest(route: Route, paymentReference: string, status: Status, sums = {}): Promise<void> {
   const currency = 'USDC-ETHEREUM'
   const request = create(PaymentRequestSchema, {
     paymentReference,
@@ -208,6 +219,7 @@ function answerRequest(route: Route, paymentReference: string, status: Status): 
     pendingAmount: '0',
     outstandingAmount: '3.25',
     overpaidAmount: '0',
+    ...sums,
   })
   return route.fulfill({
     contentType: 'application/proto',
