@@ -162,9 +162,10 @@ function Steps({ request, state, checkout, shop, options }: StepsProps) {
     outstanding,
     isPayable: mayPay,
   })
+  const isOver = !mayPay || payment?.end !== undefined
   useEffect(() => {
-    if (!mayPay) question?.answer(false)
-  }, [mayPay, question])
+    if (isOver) question?.answer(false)
+  }, [isOver, question])
   const receipt = useReceipt(paymentReference, payment, connected?.address)
   if (!mayPay) return <Settled {...{ request, state, payment, receipt, shop }} />
   const connect = (found: Connected) => {

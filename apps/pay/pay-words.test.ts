@@ -82,6 +82,8 @@ describe('how a payment ended', () => {
   it.each([
     [{ outcome: 'MINED', transactionHashes: [] }, /on the chain/, false],
     [{ outcome: 'SENT', transactionHashes: [] }, /Do not pay again/, false],
+    [{ outcome: 'AMOUNT_CHANGED', isAsking: false }, /amount due has changed.*Nothing was paid/, true],
+    [{ outcome: 'AMOUNT_CHANGED', isAsking: true }, /amount due has changed.*If your wallet still asks.*decline/, true],
     [unknown('WALLET_ERROR'), /Do not pay again/, false],
     [unknown('DROPPED'), /Do not pay again/, false],
     [unknown('REPLACED'), /Do not pay again/, false],

@@ -7,8 +7,14 @@ import { sentence, shortAddress } from '../shared/sentence.ts'
 import { payTexts } from './language.ts'
 import type { PayTexts } from './texts/en.ts'
 
-/** How a payment ended; NOT_PREPARED: the service gave no transactions, and nothing was asked of the wallet. */
-export type PaymentEnd = PayOutcome | { readonly outcome: 'NOT_PREPARED'; readonly error: Error }
+/**
+ * How a payment ended; NOT_PREPARED: the service gave no transactions, and nothing was asked of the wallet. AMOUNT_CHANGED: others have paid
+ * meanwhile; `isAsking`: the wallet may still show a question.
+ */
+export type PaymentEnd =
+  | PayOutcome
+  | { readonly outcome: 'NOT_PREPARED'; readonly error: Error }
+  | { readonly outcome: 'AMOUNT_CHANGED'; readonly isAsking: boolean }
 
 /** What a payer learns of how the payment ended. */
 export interface OutcomeWords {
@@ -40,7 +46,7 @@ export function sayAsked({ wallet, askedAt, isOtherTab }: AskedBefore): OutcomeW
 
 /** @param chain - where the payment was to be sent from */
 export function sayOutcome(end: PaymentEnd, chain = ''): OutcomeWords {
-  const { outcomes: titles, advice, newPrice } = payTexts
+  const { outcomes: titles, advice, newPrice, refuseNow, chooseAgain } = payTexts
   switch (end.outcome) {
     case 'MINED':
     case 'SENT':
@@ -59,6 +65,8 @@ export function sayOutcome(end: PaymentEnd, chain = ''): OutcomeWords {
       return sayFailure(end, chain)
     case 'NOT_PREPARED':
       return sayError(end.error)
+    case 'AMOUNT_CHANGED':
+      return notPaid(end.outcome, end.isAsking ? `${refuseNow} ${chooseAgain}` : undefined)
     case 'REFUSED':
     case 'REVERTED':
     case 'EXPIRED':

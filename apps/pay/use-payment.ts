@@ -61,14 +61,21 @@ export function usePayment({ checkout, paymentReference, outstanding, isPayable 
       (error: Error): PaymentEnd => (signal.reason === STOPPED ? NO_ANSWER : { outcome: 'NOT_PREPARED', error }),
     )
     isRunning.current = false
-    setPayment((before = first) => end && withEnd(before, end))
+    // What has left the wallet stays as it is.
+    const isChanged = signal.reason === CHANGED && (end?.outcome === 'NOT_PREPARED' || isUnanswered(end))
+    setPayment((before = first) =>
+      isChanged
+        ? { ...before, end: { outcome: 'AMOUNT_CHANGED', isAsking: before.isAsking } }
+        : end && withEnd(before, end),
+    )
   }
 
-  // Once others have paid, no further step is asked of the wallet.
+  // Once others have paid, all of it or a part, no further step is asked of the wallet.
   const isSent = payment?.isSent === true
+  const isOther = payment !== undefined && payment.outstanding !== outstanding
   useEffect(() => {
-    if (!isPayable && !isSent) left.current?.abort()
-  }, [isPayable, isSent])
+    if (!isSent && (!isPayable || isOther)) left.current?.abort(CHANGED)
+  }, [isPayable, isOther, isSent])
 
   return {
     payment,
@@ -87,6 +94,9 @@ export function usePayment({ checkout, paymentReference, outstanding, isPayable 
 }
 
 type WorkTerms = Parameters<typeof resumePay>[0]
+
+/** Others have paid. */
+const CHANGED = new Error('the amount due has changed')
 
 /** The payer waits no longer. */
 const STOPPED = new Error('the payer has stopped waiting')
@@ -131,9 +141,11 @@ function withEnd(before: MadePayment, end: PaymentEnd): MadePayment {
   // The wallet may still show what it was asked for.
   if (end.outcome === 'NOT_PREPARED') return { ...before, end }
   const hashes = 'transactionHashes' in end ? end.transactionHashes : before.hashes
-  const isAsking = end.outcome === 'UNKNOWN' && end.reason === 'NO_ANSWER'
-  return { ...before, end, hashes, isAsking }
+  return { ...before, end, hashes, isAsking: isUnanswered(end) }
 }
+
+/** Whether the wallet may still show the question for the payment. */
+const isUnanswered = (end: PaymentEnd | undefined) => end?.outcome === 'UNKNOWN' && end.reason === 'NO_ANSWER'
 
 /** One line of what happens while a payment is made. */
 interface PayStep {

@@ -151,6 +151,7 @@ export const texts: PayTexts = {
     REVERTED: 'Transaktion fehlgeschlagen',
     EXPIRED: 'Der Preis ist abgelaufen',
     QUOTE_CHANGED: 'Der Preis hat sich geändert',
+    AMOUNT_CHANGED: 'Der fällige Betrag hat sich geändert',
     WALLET_ERROR: 'Ihre Wallet konnte nicht bezahlen',
     WALLET_BUSY: 'Ihre Wallet zeigt schon eine Anfrage',
     NO_ANSWER: 'Ihre Wallet hat nicht geantwortet',

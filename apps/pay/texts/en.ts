@@ -152,6 +152,7 @@ export const en = {
     REVERTED: 'Transaction failed',
     EXPIRED: 'The price expired',
     QUOTE_CHANGED: 'The price has changed',
+    AMOUNT_CHANGED: 'The amount due has changed',
     WALLET_ERROR: 'Your wallet could not pay',
     WALLET_BUSY: 'Your wallet already shows a request',
     NO_ANSWER: 'Your wallet did not answer',

@@ -150,6 +150,7 @@ export const texts: PayTexts = {
     REVERTED: 'La transacción ha fallado',
     EXPIRED: 'El precio ha caducado',
     QUOTE_CHANGED: 'El precio ha cambiado',
+    AMOUNT_CHANGED: 'El importe pendiente ha cambiado',
     WALLET_ERROR: 'Su monedero no ha podido pagar',
     WALLET_BUSY: 'Su monedero ya muestra una petición',
     NO_ANSWER: 'Su monedero no ha respondido',

@@ -156,6 +156,7 @@ export const texts: PayTexts = {
     REVERTED: 'La transaction a échoué',
     EXPIRED: 'Le prix a expiré',
     QUOTE_CHANGED: 'Le prix a changé',
+    AMOUNT_CHANGED: 'Le montant dû a changé',
     WALLET_ERROR: 'Votre portefeuille n’a pas pu payer',
     WALLET_BUSY: 'Votre portefeuille affiche déjà une demande',
     NO_ANSWER: 'Votre portefeuille n’a pas répondu',

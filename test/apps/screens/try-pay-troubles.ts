@@ -99,6 +99,22 @@ function disturbRequest(screens: () => Screens): void {
     await other.context().close()
   })
 
+  it('pays no old amount once somebody else has paid a part', async () => {
+    const reference = await createRequest(screens())
+    const page = await screens().open(linkOf(screens(), reference))
+    await connect(page, 'direct')
+    await payButton(page).click()
+    await page.getByRole('dialog').waitFor()
+    await payPart(screens(), reference, '1.25')
+    await page.getByRole('heading', { name: 'The amount due has changed' }).waitFor()
+    await page.getByText('If your wallet still asks you to confirm, decline').waitFor()
+    expect(await page.getByRole('dialog').count()).toBe(0)
+    expect(await findBarriers(page)).toEqual([])
+    await page.getByRole('button', { name: 'Back to the ways to pay' }).click()
+    await page.getByRole('button', { name: 'Pay 2 USDC' }).waitFor()
+    await page.context().close()
+  })
+
   it('adds up what is final and what is not', async () => {
     const reference = await createRequest(screens())
     const sums = { paidAmount: '2', pendingAmount: '0.3', outstandingAmount: '0.95' }
@@ -131,6 +147,9 @@ function disturbRequest(screens: () => Screens): void {
     await page.context().close()
   })
 }
+
+const payPart = ({ call }: Screens, paymentReference: string, amount: string) =>
+  call('/v1/demo/pay', { paymentReference, wallet: 'batching', amount, route: 'REQUEST_NETWORK_PAYMENT' })
 
 /** A port of development servers, for whose pages the demo's key is. */
 const SHOP_PORT = 4173
