@@ -12,10 +12,10 @@ import { sendToFrame } from './frame.ts'
 import { payTexts } from './language.ts'
 import { type Options, OptionsList, useOptions } from './options-list.tsx'
 import { AskedScreen, PayingScreen } from './paying-screen.tsx'
-import { fromStorage, type Receipt, ReceiptView, useReceipt } from './receipt.tsx'
+import { fromStorage, isCounted, type Receipt, ReceiptView, useReceipt, useStorage } from './receipt.tsx'
 import { RoutesScreen } from './routes-screen.tsx'
-import { inSentence } from './say-outcome.ts'
-import { Address, Money, Problem, Screen, Transaction } from './screen-parts.tsx'
+import { inSentence, sayAsked, sayUnderWay } from './say-outcome.ts'
+import { Address, Money, Problem, Screen, SentTransaction } from './screen-parts.tsx'
 import { type MadePayment, usePayment } from './use-payment.ts'
 import { reasonOf, useRequest, type WatchedRequest } from './use-request.ts'
 import { type Shop, useShop } from './use-shop.ts'
@@ -166,11 +166,16 @@ function Steps({ request, state, checkout, shop, options }: StepsProps) {
   useEffect(() => {
     if (isOver) question?.answer(false)
   }, [isOver, question])
-  const receipt = useReceipt(paymentReference, payment, connected?.address)
-  if (!mayPay) return <Settled {...{ request, state, payment, receipt, shop }} />
-  const connect = (found: Connected) => {
+  const { receipt, forget } = useReceipt(paymentReference, payment)
+  const isUnderWay = receipt !== undefined && !isCounted(receipt, outstanding)
+  if (!mayPay) return <Settled {...{ request, state, payment, receipt, isUnderWay, shop }} />
+  const connect = async (found: Connected) => {
     setConnected(found)
-    void resume(found)
+    // Whoever asks anew has given the earlier payment up.
+    if (mayAskAgain) return
+    const end = await resume(found)
+    // It has failed, or another transaction took its place.
+    if (end === undefined && found.address === receipt?.wallet) forget()
   }
   const payBy = (route: Route) => {
     if (connected === undefined) return
@@ -181,16 +186,22 @@ function Steps({ request, state, checkout, shop, options }: StepsProps) {
     leave()
     if (connected !== undefined) void resume(connected)
   }
-  const askAgain = () => {
+  const payRest = () => {
     setMayAskAgain(true)
     leave()
+  }
+  const askAgain = () => {
+    forget()
+    payRest()
   }
   if (payment !== undefined)
     return (
       <>
         <PayingScreen
           payment={payment}
-          isMoreLeft={state === 'PARTIALLY_PAID' && isCounted(payment, outstanding)}
+          isCounted={isCounted(receipt ?? payment, outstanding)}
+          network={request.network}
+          onPayRest={payRest}
           onBack={leave}
           onCheck={check}
           onAgain={payBy}
@@ -200,8 +211,15 @@ function Steps({ request, state, checkout, shop, options }: StepsProps) {
         {question !== undefined && <ConfirmDialog asked={question} does={payment.asking} />}
       </>
     )
-  if (asked !== undefined && !mayAskAgain) return <AskedScreen {...{ asked }} onAskAgain={askAgain} />
+  if (asked !== undefined && !mayAskAgain) return <AskedScreen words={sayAsked(asked)} onAskAgain={askAgain} />
   const sender = findSender(paymentReference)
+  // The wallet of a payment that is not mined yet is connected again, to follow it.
+  if (isUnderWay && (sender === undefined || connected !== undefined))
+    return (
+      <AskedScreen words={sayUnderWay(receipt)} onAskAgain={askAgain}>
+        <SentTransaction hash={receipt.hash} explorer={receipt.explorer} />
+      </AskedScreen>
+    )
   const other = () => {
     setReconnecting(false)
     setConnected(undefined)
@@ -217,7 +235,7 @@ function Steps({ request, state, checkout, shop, options }: StepsProps) {
             sender={isReconnecting ? sender : undefined}
             paymentUri={options?.paymentUri}
             confirm={confirm}
-            onConnected={connect}
+            onConnected={(found) => void connect(found)}
           />
           <OptionsList found={options} network={request.network} />
         </>
@@ -233,19 +251,10 @@ function Steps({ request, state, checkout, shop, options }: StepsProps) {
   )
 }
 
-/** Whether a payment is on the chain and the request's sums hold it. One of before a reload may have been counted before that. */
-function isCounted({ end, route, outstanding }: MadePayment, outstandingNow: string): boolean {
-  return end?.outcome === 'MINED' && (route === undefined || outstanding !== outstandingNow)
-}
-
 /** What a wallet was asked before and has not answered, read again when another tab of this browser stores or clears it. */
 function useAsked(paymentReference: string) {
   const [, checkAgain] = useState(0)
-  useEffect(() => {
-    const check = () => checkAgain((checks) => checks + 1)
-    addEventListener('storage', check)
-    return () => removeEventListener('storage', check)
-  }, [])
+  useStorage(() => checkAgain((checks) => checks + 1))
   return findAsked(paymentReference)
 }
 
@@ -274,12 +283,21 @@ interface SettledProps extends Pick<StepsProps, 'request' | 'state' | 'shop'> {
   readonly receipt: Receipt | undefined
   /** What this page has paid, or was about to. */
   readonly payment: MadePayment | undefined
+  /** Whether the receipt is of a payment that the request's sums do not hold. */
+  readonly isUnderWay: boolean
 }
 
 /** How it ended, with what this browser has paid, and a way back to the shop. */
-function Settled({ request, state, payment, receipt, shop }: SettledProps) {
-  const { confirming, final, closed } = payTexts
-  const [tone, says] = state === 'PENDING' ? ['busy', confirming] : state === 'PAID' ? ['good', final] : ['bad', closed]
+function Settled({ request, state, payment, receipt, isUnderWay, shop }: SettledProps) {
+  const { confirming, final, closed, underWay } = payTexts
+  const [tone, says] =
+    state === 'PENDING'
+      ? ['busy', confirming]
+      : state === 'PAID'
+        ? ['good', final]
+        : isUnderWay
+          ? ['warn', underWay.closed]
+          : ['bad', closed]
   const hash = receipt === undefined ? payment?.hashes.at(-1) : undefined
   return (
     <Screen title={payTexts.states[state]} tone={tone}>
@@ -293,11 +311,7 @@ function Settled({ request, state, payment, receipt, shop }: SettledProps) {
         )}
       </p>
       {payment?.isAsking === true && <p>{payTexts.refuseNow}</p>}
-      {hash !== undefined && (
-        <p class="small quiet">
-          {payTexts.transaction} <Transaction hash={hash} explorer={payment?.explorer} />
-        </p>
-      )}
+      <SentTransaction hash={hash} explorer={payment?.quote?.explorer?.transaction} />
       {state === 'PENDING' && <progress aria-label={confirming} />}
       {receipt === undefined ? (
         <p class="small quiet">
@@ -315,8 +329,15 @@ function Settled({ request, state, payment, receipt, shop }: SettledProps) {
   )
 }
 
-/** What `pay` keeps of payments that were sent and have not ended: an entry of `localStorage` for each request and wallet. */
-export function findSender(paymentReference: string, names = fromStorage(Object.keys) ?? []): string | undefined {
+/**
+ * The wallet of a payment that was sent and is not mined yet, by what `pay` keeps: an entry of `localStorage` for each request and wallet. Of
+ * those that are mined the receipt tells.
+ */
+export function findSender(
+  paymentReference: string,
+  entries: readonly [string, string][] = fromStorage(Object.entries<string>) ?? [],
+): string | undefined {
   const start = `waybill:pay:${paymentReference.toLowerCase().replace(/^0x/, '')}:`
-  return names.find((name) => name.startsWith(start))?.slice(start.length)
+  const sent = entries.find(([name, kept]) => name.startsWith(start) && !kept.includes('"minedAtMs"'))
+  return sent?.[0].slice(start.length)
 }

@@ -6,7 +6,8 @@ import { findSender } from './checkout-screen.tsx'
 import { originAround } from './frame.ts'
 import { payTexts } from './language.ts'
 import { linksIntoApps, readLink } from './page-link.ts'
-import { sayError, sayOutcome } from './say-outcome.ts'
+import { isCounted } from './receipt.tsx'
+import { sayError, sayOutcome, sayUnderWay } from './say-outcome.ts'
 import { sayRoute } from './say-route.ts'
 import { addProgress } from './use-payment.ts'
 
@@ -113,7 +114,10 @@ describe('how a payment ended', () => {
       false,
     ],
   ] as const)('%o', (end, words, mayRetry) => {
-    const said = sayOutcome(end, 'ARBITRUM-ONE')
+    const said = sayOutcome(end, {
+      route: { chain: 'ARBITRUM-ONE', estimatedDurationSeconds: 240 },
+      network: 'ARBITRUM-ONE',
+    })
     expect(`${said.title}. ${said.says}`).toMatch(words)
     expect(said.mayRetry).toBe(mayRetry)
   })
@@ -131,9 +135,33 @@ describe('how a payment ended', () => {
     expect(sayOutcome(end).again !== undefined).toBe(may)
   })
 
+  it('says how long a bridge takes', () => {
+    const route = { chain: 'ARBITRUM-ONE', estimatedDurationSeconds: 240 }
+    const { says } = sayOutcome({ outcome: 'MINED', transactionHashes: [] }, { route, network: 'BASE' })
+    expect(says).toMatch(/bridge delivers in about 4 minutes.*close this page/)
+  })
+
+  it('tells who comes back while it is on its way not to pay again, and by which wallet it was', () => {
+    const { says } = sayUnderWay({ sentAt: Date.parse('2026-03-01T12:00:00Z'), wallet: WALLET })
+    expect(says).toMatch(/0xaaaa\u2060…\u2060aaaa.*Do not pay again/)
+  })
+
   it('shows no words of a program for an error that no service sent', () => {
     expect(sayError(new TypeError('x is undefined')).says).toBe('Nothing was paid. Try again in a moment.')
   })
+})
+
+it.each([
+  ['10', '0', true],
+  ['10', '1', true],
+  ['10', '1.000000000000000001', false],
+  // Somebody else has paid a part, or a refund came.
+  ['10', '6', false],
+  ['10', '10', false],
+  ['10', '12', false],
+  ['0.000000000000000010', '0.000000000000000001', true],
+])('a payment of all of %s counts when %s is left: %s', (outstanding, now, counted) => {
+  expect(isCounted({ outstanding }, now)).toBe(counted)
 })
 
 it('shows one step as now and those before as done', () => {
@@ -245,7 +273,12 @@ it.each([
 })
 
 it('knows from which wallet this request was paid before a reload', () => {
-  const names = ['other', 'waybill:pay:1122334455667788:0xabc', 'waybill:pay:aabbccddeeff0011:0xdef']
-  expect(findSender('0xAABBccddeeff0011', names)).toBe('0xdef')
-  expect(findSender('0x0000000000000000', names)).toBeUndefined()
+  const entries: [string, string][] = [
+    ['other', ''],
+    ['waybill:pay:1122334455667788:0xabc', '{}'],
+    ['waybill:pay:aabbccddeeff0011:0xabc', '{"minedAtMs":1}'],
+    ['waybill:pay:aabbccddeeff0011:0xdef', '{}'],
+  ]
+  expect(findSender('0xAABBccddeeff0011', entries)).toBe('0xdef')
+  expect(findSender('0x0000000000000000', entries)).toBeUndefined()
 })

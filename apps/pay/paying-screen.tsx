@@ -1,30 +1,41 @@
 /** @jsxImportSource preact */
 import type { Route } from '@waybill/client/checkout'
-import type { AskedBefore } from '@waybill/client/wallet'
+import type { ComponentChildren } from 'preact'
 import { formatAmount } from '../shared/format-amount.ts'
 import { payTexts } from './language.ts'
-import { type OutcomeWords, sayAsked, sayOutcome } from './say-outcome.ts'
-import { Button, Screen, Transaction, useSilence } from './screen-parts.tsx'
+import { type OutcomeWords, sayOutcome } from './say-outcome.ts'
+import { Button, Screen, SentTransaction, useSilence } from './screen-parts.tsx'
 import type { MadePayment } from './use-payment.ts'
 
 interface PayingProps {
   readonly payment: MadePayment
-  /** Whether something is left to pay although this payment is on the chain. */
-  readonly isMoreLeft: boolean
+  /** Whether the request's sums hold this payment. */
+  readonly isCounted: boolean
+  /** The chain on which the payee is paid. */
+  readonly network: string
+  /** Something is left to pay although this payment counts. */
+  readonly onPayRest: () => void
   readonly onBack: () => void
   /** Waits once more for what was sent. */
   readonly onCheck: () => void
   readonly onAgain: (route: Route) => void
-  /** The payer says that the wallet has sent nothing and shows no question. */
+  /** The payer says that the wallet has sent nothing and shows no question, or that it has come back. */
   readonly onAskAgain: () => void
   /** The payer waits no longer for the wallet. */
   readonly onStop: () => void
 }
 
+/** After this time a payment that was sent and does not count may have failed behind a bridge, or by a reorg. */
+const OVERDUE_MS = 60_000
+
 /** Each step of a payment, and how it ended. The request's own state then takes over. */
-export function PayingScreen({ payment, isMoreLeft, onBack, onCheck, onAgain, onAskAgain, onStop }: PayingProps) {
-  const { steps, end, hashes, explorer, isAsking } = payment
-  const { title, says, tone, mayRetry, again } = end === undefined ? waiting() : sayOutcome(end, payment.route?.chain)
+export function PayingScreen(props: PayingProps) {
+  const { payment, isCounted, network, onPayRest, onBack, onCheck, onAgain, onAskAgain, onStop } = props
+  const { steps, end, hashes, quote, route, isAsking } = payment
+  const { title, says, tone, mayRetry, again } = end === undefined ? waiting() : sayOutcome(end, { route, network })
+  const hasPaid = end?.outcome === 'MINED' || end?.outcome === 'SENT'
+  const isOverdue = useSilence(hasPaid && !isCounted ? end.outcome : undefined, OVERDUE_MS)
+  const isMoreLeft = hasPaid && isCounted
   const isSilent = useSilence(isAsking && end === undefined ? steps.at(-1)?.id : undefined)
   const fresh = end?.outcome === 'QUOTE_CHANGED' ? end.newQuote : undefined
   const hash = hashes.at(-1)
@@ -44,11 +55,13 @@ export function PayingScreen({ payment, isMoreLeft, onBack, onCheck, onAgain, on
           <Button text={payTexts.steps.stop} onClick={onStop} />
         </div>
       )}
-      {hash !== undefined && (
-        <p class="small quiet">
-          {payTexts.transaction} <Transaction hash={hash} explorer={explorer} />
-        </p>
+      {isOverdue && (
+        <div class="notice warn stack gap-2" role="status">
+          <p>{payTexts.underWay.next}</p>
+          <Button text={payTexts.underWay.again} onClick={onAskAgain} />
+        </div>
       )}
+      <SentTransaction hash={hash} explorer={quote?.explorer?.transaction} />
       {fresh !== undefined && (
         <Button
           text={payTexts.payNow(`${formatAmount(fresh.sourceAmount)} ${fresh.token}`)}
@@ -56,25 +69,26 @@ export function PayingScreen({ payment, isMoreLeft, onBack, onCheck, onAgain, on
           onClick={() => onAgain(fresh)}
         />
       )}
-      {(mayRetry || isMoreLeft) && (
-        <Button
-          text={isMoreLeft ? payTexts.states.PARTIALLY_PAID : payTexts.backToWays}
-          kind={fresh === undefined ? 'main' : ''}
-          onClick={onBack}
-        />
-      )}
+      {isMoreLeft && <Button text={payTexts.states.PARTIALLY_PAID} kind="main" onClick={onPayRest} />}
+      {mayRetry && <Button text={payTexts.backToWays} kind={fresh === undefined ? 'main' : ''} onClick={onBack} />}
       {end?.outcome === 'SENT' && <Button text={payTexts.steps.check} onClick={onCheck} />}
-      {again !== undefined && !isMoreLeft && <Button text={again} onClick={onAskAgain} />}
+      {again !== undefined && <Button text={again} onClick={onAskAgain} />}
     </Screen>
   )
 }
 
-/** A question that a wallet may still show, of before a reload or of another tab: the page asks no other unless the payer says so. */
-export function AskedScreen({ asked, onAskAgain }: { asked: AskedBefore; onAskAgain: () => void }) {
-  const { title, says, tone, again = '' } = sayAsked(asked)
+interface AskedProps {
+  readonly words: OutcomeWords
+  readonly children?: ComponentChildren
+  readonly onAskAgain: () => void
+}
+
+/** What a wallet was asked for or has paid, before a reload or in another tab: the page asks for no more unless the payer says so. */
+export function AskedScreen({ words: { title, says, tone, again = '' }, children, onAskAgain }: AskedProps) {
   return (
     <Screen title={title} tone={tone}>
       <p role="status">{says}</p>
+      {children}
       <Button text={again} onClick={onAskAgain} />
     </Screen>
   )

@@ -2,6 +2,7 @@
 import type { PaymentRequest } from '@waybill/client/checkout'
 import { useEffect, useState } from 'preact/hooks'
 import { chainName } from '../shared/chain-name.ts'
+import { shareOf, subtractDecimals } from '../shared/decimals.ts'
 import { formatAmount } from '../shared/format-amount.ts'
 import { formatTime, formatUtc } from '../shared/format-time.ts'
 import { payTexts } from './language.ts'
@@ -10,15 +11,29 @@ import type { MadePayment } from './use-payment.ts'
 
 /** What this browser has paid, kept for a later visit of the page. Amounts are decimal strings. */
 export interface Receipt {
-  readonly hash: string
+  /** Undefined for a batch that is not mined. */
+  readonly hash: string | undefined
   /** The explorer's page of a transaction: a template with `{hash}`. */
   readonly explorer?: string | undefined
+  /** The most that the signed transactions may take. */
   readonly amount?: string | undefined
+  /** Whether they may take less: a swap. */
+  readonly isAtMost?: boolean | undefined
   readonly token?: string | undefined
   readonly chain?: string | undefined
-  readonly wallet?: string | undefined
+  readonly wallet: string
+  /** What was outstanding when the payment began, and is what it pays. */
+  readonly outstanding: string
   /** Milliseconds since 1970. */
   readonly sentAt: number
+}
+
+/** Of what was outstanding, in percent: a swap or a bridge may bring a little less, and parts of other payers are smaller. */
+const COUNTED_PERCENT = 90
+
+/** Whether a request's sums hold a payment, by what was outstanding when it began and is now. */
+export function isCounted({ outstanding: before }: Pick<Receipt, 'outstanding'>, now: string): boolean {
+  return shareOf(subtractDecimals(before, now), before) >= COUNTED_PERCENT
 }
 
 const nameOf = (paymentReference: string) => `waybill:receipt:${paymentReference.toLowerCase().replace(/^0x/, '')}`
@@ -40,37 +55,50 @@ function stands({ end }: MadePayment): boolean {
   return end === undefined || end.outcome === 'MINED' || end.outcome === 'SENT'
 }
 
-/** The receipt of the page's payment while that stands, or of an earlier visit. */
-export function useReceipt(paymentReference: string, payment: MadePayment | undefined, wallet: string | undefined) {
+/** The receipt of the page's payment while that stands, or of an earlier visit or another tab. */
+export function useReceipt(paymentReference: string, payment: MadePayment | undefined) {
   const name = nameOf(paymentReference)
   const [receipt, setReceipt] = useState(() => readReceipt(name))
-  const hash = payment?.isSent === true ? payment.hashes.at(-1) : undefined
-  const isKept = payment !== undefined && stands(payment)
-  useEffect(() => {
-    if (hash === undefined) return
-    const { route, explorer } = payment ?? {}
-    const before = readReceipt(name)
-    const next: Receipt = {
-      // A payment of before a reload has no route any more.
-      ...before,
-      hash,
-      ...(explorer !== undefined && { explorer }),
-      ...(route && { amount: route.sourceAmount, token: route.token, chain: route.chain }),
-      ...(wallet !== undefined && { wallet }),
-      sentAt: before?.hash === hash ? before.sentAt : Date.now(),
-    }
-    const kept = isKept ? next : undefined
+  const keep = (kept: Receipt | undefined) => {
     // Without storage the receipt ends with the page.
     fromStorage((storage) => (kept ? storage.setItem(name, JSON.stringify(kept)) : storage.removeItem(name)))
     setReceipt(kept)
-  }, [name, hash, isKept])
-  return receipt
+  }
+  const hash = payment?.hashes.at(-1)
+  const isSent = payment?.isSent === true
+  const isKept = payment !== undefined && stands(payment)
+  useEffect(() => {
+    if (!isSent) return
+    const before = readReceipt(name)
+    // A batch has its hash later; a payment of before a reload has no quote any more.
+    const isSame = before !== undefined && (before.hash ?? hash) === hash
+    keep(isKept ? { ...(isSame ? before : begun(payment)), ...signed(payment), hash } : undefined)
+  }, [name, isSent, hash, isKept])
+  useStorage(() => setReceipt(readReceipt(name)))
+  return { receipt, forget: () => keep(undefined) }
+}
+
+const begun = ({ wallet, outstanding }: MadePayment) => ({ wallet, outstanding, sentAt: Date.now() })
+
+function signed({ quote }: MadePayment) {
+  if (quote?.route === undefined) return {}
+  const { maxSourceAmount: amount, route, explorer } = quote
+  const isAtMost = amount !== route.sourceAmount
+  return { amount, isAtMost, token: route.token, chain: route.chain, explorer: explorer?.transaction }
+}
+
+/** Calls when another tab of this browser changes what is stored. */
+export function useStorage(onChange: () => void): void {
+  useEffect(() => {
+    addEventListener('storage', onChange)
+    return () => removeEventListener('storage', onChange)
+  }, [])
 }
 
 /** What was paid, to keep and to print. */
 export function ReceiptView({ receipt, request }: { receipt: Receipt; request: PaymentRequest }) {
   const { receipt: texts } = payTexts
-  const { hash, explorer, amount, token, chain, wallet, sentAt } = receipt
+  const { hash, explorer, amount, isAtMost, token, chain, wallet, sentAt } = receipt
   const at = new Date(sentAt)
   return (
     <section class="stack gap-2" aria-label={texts.title}>
@@ -80,18 +108,17 @@ export function ReceiptView({ receipt, request }: { receipt: Receipt; request: P
           <>
             <dt>{texts.amount}</dt>
             <dd>
-              {formatAmount(amount)} {token} {chain !== undefined && payTexts.routes.on(chainName(chain))}
+              {isAtMost === true
+                ? texts.atMost(`${formatAmount(amount)} ${token}`)
+                : `${formatAmount(amount)} ${token}`}{' '}
+              {chain !== undefined && payTexts.routes.on(chainName(chain))}
             </dd>
           </>
         )}
-        {wallet !== undefined && (
-          <>
-            <dt>{texts.from}</dt>
-            <dd>
-              <Address value={wallet} />
-            </dd>
-          </>
-        )}
+        <dt>{texts.from}</dt>
+        <dd>
+          <Address value={wallet} />
+        </dd>
         <dt>{texts.to}</dt>
         <dd>
           <Address value={request.payee} />
@@ -102,10 +129,14 @@ export function ReceiptView({ receipt, request }: { receipt: Receipt; request: P
             {formatTime(at)}
           </time>
         </dd>
-        <dt>{payTexts.transaction}</dt>
-        <dd>
-          <Transaction hash={hash} explorer={explorer} />
-        </dd>
+        {hash !== undefined && (
+          <>
+            <dt>{payTexts.transaction}</dt>
+            <dd>
+              <Transaction hash={hash} explorer={explorer} />
+            </dd>
+          </>
+        )}
         <dt>{texts.reference}</dt>
         <dd>
           <Address value={request.paymentReference} />

@@ -1,10 +1,11 @@
-import { WaybillCallError } from '@waybill/client/checkout'
+import { type Route, WaybillCallError } from '@waybill/client/checkout'
 import type { AskedBefore, PayOutcome } from '@waybill/client/wallet'
 import { chainName } from '../shared/chain-name.ts'
 import { formatAmount } from '../shared/format-amount.ts'
-import { formatTime } from '../shared/format-time.ts'
+import { formatSpan, formatTime } from '../shared/format-time.ts'
 import { sentence, shortAddress } from '../shared/sentence.ts'
 import { payTexts } from './language.ts'
+import type { Receipt } from './receipt.tsx'
 import type { PayTexts } from './texts/en.ts'
 
 /**
@@ -44,13 +45,30 @@ export function sayAsked({ wallet, askedAt, isOtherTab }: AskedBefore): OutcomeW
   return { title, says: what.join(' '), tone: 'warn', mayRetry: false, again }
 }
 
-/** @param chain - where the payment was to be sent from */
-export function sayOutcome(end: PaymentEnd, chain = ''): OutcomeWords {
+/** For a payer who has paid, as far as this browser knows, while the service has not seen it. */
+export function sayUnderWay({ sentAt, wallet }: Pick<Receipt, 'sentAt' | 'wallet'>): OutcomeWords {
+  const { title, says, next, again } = payTexts.underWay
+  const what = `${says(formatTime(new Date(sentAt)), inSentence(wallet))} ${next}`
+  return { title, says: what, tone: 'warn', mayRetry: false, again }
+}
+
+/** The route of a payment, and the chain on which the payee is paid. */
+interface Way {
+  readonly route?: Pick<Route, 'chain' | 'estimatedDurationSeconds'> | undefined
+  readonly network?: string
+}
+
+export function sayOutcome(end: PaymentEnd, { route, network }: Way = {}): OutcomeWords {
   const { outcomes: titles, advice, newPrice, refuseNow, chooseAgain } = payTexts
   switch (end.outcome) {
     case 'MINED':
-    case 'SENT':
-      return { title: titles[end.outcome], says: advice[end.outcome], tone: 'busy', mayRetry: false }
+    case 'SENT': {
+      const isBridged = end.outcome === 'MINED' && route !== undefined && route.chain !== network
+      const says = isBridged
+        ? payTexts.bridged(formatSpan(route.estimatedDurationSeconds, undefined, 'long'))
+        : advice[end.outcome]
+      return { title: titles[end.outcome], says, tone: 'busy', mayRetry: false }
+    }
     case 'UNKNOWN': {
       const kind = end.reason === 'REPLACED' ? 'REPLACED' : 'UNKNOWN'
       return { title: titles[kind], says: advice[kind], tone: 'warn', mayRetry: false, again: payTexts.asked.again }
@@ -62,7 +80,7 @@ export function sayOutcome(end: PaymentEnd, chain = ''): OutcomeWords {
       return notPaid(end.outcome, fresh && newPrice(`${formatAmount(fresh.sourceAmount)} ${fresh.token}`))
     }
     case 'FAILED':
-      return sayFailure(end, chain)
+      return sayFailure(end, route?.chain ?? '')
     case 'NOT_PREPARED':
       return sayError(end.error)
     case 'AMOUNT_CHANGED':

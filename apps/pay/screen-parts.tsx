@@ -28,12 +28,12 @@ let isFirst = true
 /** After this time without an answer a wallet counts as silent: many open no window of their own. */
 const SILENT_MS = 15_000
 
-/** Whether a wallet has been silent for a while. @param question - what it was asked; undefined while nothing is open */
-export function useSilence(question: unknown): boolean {
+/** Whether there has been no answer for a while. @param question - what a wallet was asked, or what is awaited; undefined while nothing is open */
+export function useSilence(question: unknown, silentMs = SILENT_MS): boolean {
   const [silent, setSilent] = useState<unknown>()
   useEffect(() => {
     if (question === undefined) return
-    const timer = setTimeout(() => setSilent(question), SILENT_MS)
+    const timer = setTimeout(() => setSilent(question), silentMs)
     return () => {
       clearTimeout(timer)
       setSilent(undefined)
@@ -137,6 +137,16 @@ async function copyText(text: string): Promise<void> {
     document.execCommand('copy')
     document.removeEventListener('copy', put)
   }
+}
+
+/** The line of a transaction, where there is one yet. */
+export function SentTransaction({ hash, explorer }: { hash: string | undefined; explorer: string | undefined }) {
+  if (hash === undefined) return null
+  return (
+    <p class="small quiet">
+      {payTexts.transaction} <Transaction hash={hash} explorer={explorer} />
+    </p>
+  )
 }
 
 /** @param explorer - the template of an explorer's page, with `{hash}` */

@@ -8,8 +8,12 @@ import { inSentence, type PaymentEnd } from './say-outcome.ts'
 
 /** A payment that this page makes, or made before a reload. */
 export interface MadePayment {
+  /** The address that pays. */
+  readonly wallet: string
   /** Undefined for one of before a reload. */
   readonly route: Route | undefined
+  /** The quote whose transactions the wallet signs. */
+  readonly quote?: PaymentCalldata
   /** What was outstanding when it began. */
   readonly outstanding: string
   readonly steps: readonly PayStep[]
@@ -22,8 +26,6 @@ export interface MadePayment {
   /** Whether the payment itself has left the wallet. */
   readonly isSent: boolean
   readonly hashes: readonly string[]
-  /** The explorer's page of a transaction: a template with `{hash}`. */
-  readonly explorer: string | undefined
   readonly end?: PaymentEnd
 }
 
@@ -35,7 +37,7 @@ interface PaymentTerms {
 }
 
 /** A payment that has just begun. */
-const BEGUN = { steps: [], kinds: [], isAsking: false, isSent: false, hashes: [], explorer: undefined }
+const BEGUN = { steps: [], kinds: [], isAsking: false, isSent: false, hashes: [] }
 
 /** The one payment of the page. It is kept while the request's state is shown, so that nothing is asked of a wallet again when that state changes. */
 export function usePayment({ checkout, paymentReference, outstanding, isPayable }: PaymentTerms) {
@@ -53,7 +55,7 @@ export function usePayment({ checkout, paymentReference, outstanding, isPayable 
     isRunning.current = true
     const own = new AbortController()
     left.current = own
-    const first: MadePayment = { route, outstanding, ...BEGUN }
+    const first: MadePayment = { wallet: address, route, outstanding, ...BEGUN }
     if (route !== undefined) setPayment(first)
     const onProgress = (event: PayProgress) => setPayment((before = first) => afterProgress(before, event))
     const { signal } = own
@@ -68,6 +70,7 @@ export function usePayment({ checkout, paymentReference, outstanding, isPayable 
         ? { ...before, end: { outcome: 'AMOUNT_CHANGED', isAsking: before.isAsking } }
         : end && withEnd(before, end),
     )
+    return end
   }
 
   // Once others have paid, all of it or a part, no further step is asked of the wallet.
@@ -110,7 +113,7 @@ function afterProgress(made: MadePayment, event: PayProgress): MadePayment {
       // A batch asks for all of it at once.
       const asking = event.quote.steps.map(({ message }) => message).join(' ')
       const kinds = event.quote.steps.map(({ kind }) => kind)
-      return { ...before, kinds, asking, explorer: event.quote.explorer?.transaction }
+      return { ...before, quote: event.quote, kinds, asking }
     }
     case 'ASKING':
       return { ...before, isAsking: true, asking: event.message }
@@ -140,8 +143,8 @@ function inOurWords(event: PayProgress, { kinds }: MadePayment): PayProgress {
 function withEnd(before: MadePayment, end: PaymentEnd): MadePayment {
   // The wallet may still show what it was asked for.
   if (end.outcome === 'NOT_PREPARED') return { ...before, end }
-  const hashes = 'transactionHashes' in end ? end.transactionHashes : before.hashes
-  return { ...before, end, hashes, isAsking: isUnanswered(end) }
+  const sent = 'transactionHashes' in end ? { hashes: end.transactionHashes, isSent: true } : {}
+  return { ...before, ...sent, end, isAsking: isUnanswered(end) }
 }
 
 /** Whether the wallet may still show the question for the payment. */

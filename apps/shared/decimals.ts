@@ -25,7 +25,8 @@ export function isAboveZero(amount: string): boolean {
 }
 
 /**
- * A part of a whole in percent, cut, for the length of a bar: never for a number that somebody reads, unless it is marked as rounded.
+ * A part of a whole in percent, cut, for the length of a bar and to compare with a share: never for a number that somebody reads, unless it is
+ * marked as rounded.
  *
  * @param digits - places after the point
  * @returns 0 where the whole is 0

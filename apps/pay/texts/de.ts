@@ -45,6 +45,7 @@ export const texts: PayTexts = {
   receipt: {
     title: 'Beleg',
     amount: 'Bezahlt',
+    atMost: (amount) => `höchstens ${amount}`,
     from: 'Von',
     to: 'An',
     time: 'Gesendet',
@@ -142,6 +143,14 @@ export const texts: PayTexts = {
     next: 'Öffnen Sie Ihre Wallet. Wenn sie die Anfrage noch zeigt, bestätigen Sie sie dort oder lehnen Sie sie ab: Diese Seite zeigt, was geschieht. Wenn Sie hier auch bezahlen, zahlen Sie vielleicht doppelt.',
     again: 'Meine Wallet zeigt keine Anfrage und hat nichts gesendet: neu wählen',
   },
+  underWay: {
+    title: 'Ihre Zahlung ist unterwegs',
+    says: (time, wallet) => `Sie haben bezahlt. Die Wallet ${wallet} hat Ihre Zahlung gesendet: ${time}.`,
+    next: 'Zahlen Sie nicht noch einmal. Eine Bridge braucht einige Minuten; wenn sie nicht liefern kann, kommen die Token in Ihre Wallet zurück.',
+    again: 'Meine Token sind wieder in meiner Wallet: neu wählen',
+    closed:
+      'Ihre Zahlung ist unterwegs und zählt vielleicht noch. Bezahlen Sie keine neue Anforderung, bevor der Shop es sagt.',
+  },
   outcomes: {
     MINED: 'Ihre Zahlung ist auf der Chain',
     SENT: 'Zahlung gesendet',
@@ -176,6 +185,7 @@ export const texts: PayTexts = {
     INTERRUPTED: 'Ihre Token wurden getauscht. Wählen Sie neu: Ihre Wallet hat jetzt den anderen Token.',
     COVERED: 'Es ist nichts mehr zu bezahlen. Die Zahlung erscheint gleich hier.',
   },
+  bridged: (time) => `Die Bridge liefert in etwa ${time}. Sie können diese Seite schließen.`,
   nothingPaid: 'Es wurde nichts bezahlt.',
   chooseAgain: 'Sie können neu wählen.',
   wrongChain: (chain) =>

@@ -44,6 +44,7 @@ export const en = {
   receipt: {
     title: 'Receipt',
     amount: 'Paid',
+    atMost: (amount: string) => `at most ${amount}`,
     from: 'From',
     to: 'To',
     time: 'Sent',
@@ -143,6 +144,14 @@ export const en = {
     next: 'Open your wallet. If it still shows the request, confirm or refuse it there: this page shows what happens. If you pay here as well, you may pay twice.',
     again: 'My wallet shows no request and sent no payment: choose again',
   },
+  /** Of a payment of this browser that the request does not hold yet. */
+  underWay: {
+    title: 'Your payment is on its way',
+    says: (time: string, wallet: string) => `You have paid. The wallet ${wallet} sent your payment on ${time}.`,
+    next: 'Do not pay again. A bridge needs some minutes; if it cannot deliver, the tokens come back to your wallet.',
+    again: 'My tokens came back to my wallet: choose again',
+    closed: 'Your payment is on its way and may still count. Do not pay a new request before the shop says so.',
+  },
   outcomes: {
     MINED: 'Your payment is on the chain',
     SENT: 'Payment sent',
@@ -176,6 +185,8 @@ export const en = {
     INTERRUPTED: 'Your tokens were swapped. Choose a way again: your wallet now holds the other token.',
     COVERED: 'Nothing is left to pay. The payment appears here in a moment.',
   },
+  /** In place of the advice after MINED. */
+  bridged: (time: string) => `The bridge delivers in about ${time}. You can close this page.`,
   /** Before the advice, where the payer may try again. */
   nothingPaid: 'Nothing was paid.',
   chooseAgain: 'You can choose again.',

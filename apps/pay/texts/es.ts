@@ -45,6 +45,7 @@ export const texts: PayTexts = {
   receipt: {
     title: 'Recibo',
     amount: 'Pagado',
+    atMost: (amount) => `como mucho ${amount}`,
     from: 'De',
     to: 'A',
     time: 'Enviado',
@@ -141,6 +142,13 @@ export const texts: PayTexts = {
     next: 'Abra su monedero. Si aún muestra la petición, confírmela o rechácela allí: esta página muestra lo que ocurre. Si paga también aquí, puede pagar dos veces.',
     again: 'Mi monedero no muestra ninguna petición ni envió ningún pago: elegir de nuevo',
   },
+  underWay: {
+    title: 'Su pago está en camino',
+    says: (time, wallet) => `Ya ha pagado. El monedero ${wallet} envió su pago: ${time}.`,
+    next: 'No pague otra vez. Un puente tarda unos minutos; si no puede entregar, los tokens vuelven a su monedero.',
+    again: 'Mis tokens han vuelto a mi monedero: elegir de nuevo',
+    closed: 'Su pago está en camino y aún puede contar. No pague una solicitud nueva antes de que la tienda lo diga.',
+  },
   outcomes: {
     MINED: 'Su pago está en la cadena',
     SENT: 'Pago enviado',
@@ -173,6 +181,7 @@ export const texts: PayTexts = {
     INTERRUPTED: 'Sus tokens se cambiaron. Elija de nuevo: su monedero tiene ahora el otro token.',
     COVERED: 'No queda nada por pagar. El pago aparecerá aquí en un momento.',
   },
+  bridged: (time) => `El puente entrega en unos ${time}. Puede cerrar esta página.`,
   nothingPaid: 'No se ha pagado nada.',
   chooseAgain: 'Puede elegir de nuevo.',
   wrongChain: (chain) => `Cambie a ${chain} en su monedero o añádala allí. Luego inténtelo de nuevo.`,

@@ -46,6 +46,7 @@ export const texts: PayTexts = {
   receipt: {
     title: 'Reçu',
     amount: 'Payé',
+    atMost: (amount) => `au plus ${amount}`,
     from: 'De',
     to: 'À',
     time: 'Envoyé',
@@ -147,6 +148,14 @@ export const texts: PayTexts = {
     next: 'Ouvrez votre portefeuille. S’il affiche encore la demande, confirmez-la ou refusez-la là-bas\u00a0: cette page montre ce qui se passe. Si vous payez aussi ici, vous paierez peut-être deux fois.',
     again: 'Mon portefeuille n’affiche aucune demande et n’a rien envoyé\u00a0: choisir de nouveau',
   },
+  underWay: {
+    title: 'Votre paiement est en route',
+    says: (time, wallet) => `Vous avez payé. Le portefeuille ${wallet} a envoyé votre paiement\u00a0: ${time}.`,
+    next: 'Ne payez pas une seconde fois. Un pont a besoin de quelques minutes\u00a0; s’il ne peut pas livrer, les jetons reviennent dans votre portefeuille.',
+    again: 'Mes jetons sont revenus dans mon portefeuille\u00a0: choisir de nouveau',
+    closed:
+      'Votre paiement est en route et peut encore compter. Ne payez pas de nouvelle demande avant que la boutique vous le dise.',
+  },
   outcomes: {
     MINED: 'Votre paiement est sur la chaîne',
     SENT: 'Paiement envoyé',
@@ -181,6 +190,7 @@ export const texts: PayTexts = {
     INTERRUPTED: 'Vos jetons ont été échangés. Choisissez de nouveau\u00a0: votre portefeuille contient l’autre jeton.',
     COVERED: 'Il ne reste rien à payer. Le paiement apparaîtra ici dans un instant.',
   },
+  bridged: (time) => `Le pont livre dans ${time} environ. Vous pouvez fermer cette page.`,
   nothingPaid: 'Rien n’a été payé.',
   chooseAgain: 'Vous pouvez choisir de nouveau.',
   wrongChain: (chain) => `Passez à ${chain} dans votre portefeuille, ou ajoutez-le. Puis réessayez.`,

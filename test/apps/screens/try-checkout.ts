@@ -1,6 +1,7 @@
 /** What a payer reads on the checkout page: who asks, in their language, what each way costs, what is missing, and what stays of a payment. */
 import { decodeQR } from 'qr/decode.js'
 import { expect, it } from 'vitest'
+import { announceWallet, answerWallet, changeAccount, questionsOf } from '../../support/page-wallets.ts'
 import { findBarriers, isTooWide, type Screens } from './open-screens.ts'
 import { answerAll, connect, createRequest, linkOf } from './try-pay.ts'
 
@@ -160,6 +161,26 @@ function keepReceipts(screens: () => Screens): void {
     await page.emulateMedia({ media: 'print' })
     expect([await back.isVisible(), await receipt.isVisible()]).toEqual([false, true])
     expect(await findBarriers(page)).toEqual([])
+    await page.context().close()
+  })
+
+  it('names the wallet that paid, and the most that a swap takes', async () => {
+    const { facts } = screens()
+    const page = await screens().open(linkOf(screens(), await createRequest(screens())), {}, (fresh) =>
+      announceWallet(fresh, { account: 'otherToken', acts: { eth_sendTransaction: 'HOLDS' } }),
+    )
+    await connect(page, 'Test wallet')
+    await page.locator('.pay-button:enabled').click()
+    for (const questions of [1, 2]) {
+      await expect.poll(async () => (await questionsOf(page)).length, { timeout: 20_000 }).toBe(questions)
+      // Its person goes on to another account before they answer.
+      if (questions === 2) await changeAccount(page, 'direct')
+      await answerWallet(page, true)
+    }
+    const receipt = page.getByRole('region', { name: 'Receipt' })
+    await receipt.waitFor({ timeout: 60_000 })
+    expect(await receipt.innerText()).toMatch(/Paid\s+at most 3\.2\d+ DAI on Ethereum/)
+    await receipt.getByTitle(facts.wallets.otherToken?.address ?? '').waitFor()
     await page.context().close()
   })
 

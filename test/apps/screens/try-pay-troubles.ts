@@ -6,7 +6,7 @@ import type { Page, Route } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { RetryInfoSchema } from '../../../gen/google/rpc/error_details_pb.js'
 import { PaymentRequestSchema, PaymentRequest_Status as Status } from '../../../gen/payments/v1/payment_request_pb.js'
-import { findBarriers, type Screens } from './open-screens.ts'
+import { findBarriers, isTooWide, type Screens } from './open-screens.ts'
 import { answerAll, connect, createRequest, heading, linkOf } from './try-pay.ts'
 
 const payButton = (page: Page) => page.locator('.pay-button:enabled')
@@ -15,6 +15,7 @@ export function tryPayTroubles(screens: () => Screens): void {
   disturbPage(screens)
   refusePage(screens)
   disturbRequest(screens)
+  payAcrossSlowly(screens)
   frame(screens)
   payByKeyboard(screens)
 }
@@ -150,6 +151,68 @@ function disturbRequest(screens: () => Screens): void {
 
 const payPart = ({ call }: Screens, paymentReference: string, amount: string) =>
   call('/v1/demo/pay', { paymentReference, wallet: 'batching', amount, route: 'REQUEST_NETWORK_PAYMENT' })
+
+/** A payment that left the wallet, while the bridge has not delivered. */
+function payAcrossSlowly(screens: () => Screens): void {
+  it('asks for no second payment while a bridge has not delivered, unless the payer says that it came back', async () => {
+    const reference = await createRequest(screens())
+    const link = linkOf(screens(), reference)
+    const page = await screens().open(link, { viewport: { width: 390, height: 844 } }, (fresh) => fresh.clock.install())
+    const again = page.getByRole('button', { name: 'My tokens came back' })
+    const payAcross = async () => {
+      await screens().call('/v1/demo/fail-bridge', { outcome: 'UNPAID' })
+      await connect(page, 'otherChain')
+      await payButton(page).click()
+      expect(await answerAll(page)).toBeGreaterThan(0)
+      await page.getByText('The bridge delivers in about').waitFor()
+    }
+    await payAcross()
+    await payPart(screens(), reference, '1.25')
+    await page.getByText('1.25 USDC / 3.25 USDC paid so far').waitFor()
+    expect(await page.getByRole('button', { name: 'Pay the rest' }).count()).toBe(0)
+    await page.clock.fastForward(61_000)
+    await again.waitFor()
+    await page.reload()
+    const tab = await page.context().newPage()
+    await tab.goto(screens().facts.baseUrl + link)
+    for (const each of [page, tab]) {
+      await each.getByRole('heading', { name: 'Your payment is on its way' }).waitFor()
+      expect(await payButton(each).count()).toBe(0)
+    }
+    expect([await findBarriers(page), await isTooWide(page)]).toEqual([[], false])
+    await again.click()
+    // The tabs know it of each other.
+    await tab.getByRole('heading', { name: 'Choose a wallet' }).waitFor()
+    await payAcross()
+    // It finds the wallet and follows the payment where that is not mined yet.
+    await tab.getByRole('heading', { name: /^Your payment is on (its way|the chain)/ }).waitFor()
+    await screens().call(`/v1/request/${reference}:cancel`, {})
+    await page.getByText('Do not pay a new request before the shop says so').waitFor()
+    await page.context().close()
+  })
+
+  it('offers the rest once a payment counts that brought a little less, also after a reload', async () => {
+    const reference = await createRequest(screens())
+    let sums = {}
+    const page = await screens().open(linkOf(screens(), reference), {}, async (fresh) => {
+      await fresh.route('**/WatchPaymentRequest', refuseStream)
+      await fresh.route('**/GetPaymentRequest', (route) => answerRequest(route, reference, Status.PARTIALLY_PAID, sums))
+    })
+    await connect(page, 'direct')
+    await payButton(page).click()
+    await answerAll(page)
+    await page.getByRole('heading', { name: 'Your payment is on the chain' }).waitFor()
+    const rest = page.getByRole('button', { name: 'Pay the rest' })
+    expect(await rest.count()).toBe(0)
+    sums = { outstandingAmount: '0.05' }
+    await rest.waitFor({ timeout: 20_000 })
+    await page.reload()
+    await connect(page, 'direct')
+    await rest.click()
+    await page.getByRole('heading', { name: 'Choose how to pay' }).waitFor()
+    await page.context().close()
+  })
+}
 
 /** A port of development servers, for whose pages the demo's key is. */
 const SHOP_PORT = 4173
