@@ -5,7 +5,6 @@ import { formatAmount } from '../shared/format-amount.ts'
 import { formatSpan, formatTime } from '../shared/format-time.ts'
 import { sentence, shortAddress } from '../shared/sentence.ts'
 import { payTexts } from './language.ts'
-import type { Receipt } from './receipt.tsx'
 import type { PayTexts } from './texts/en.ts'
 
 /**
@@ -46,7 +45,7 @@ export function sayAsked({ wallet, askedAt, isOtherTab }: AskedBefore): OutcomeW
 }
 
 /** For a payer who has paid, as far as this browser knows, while the service has not seen it. */
-export function sayUnderWay({ sentAt, wallet }: Pick<Receipt, 'sentAt' | 'wallet'>): OutcomeWords {
+export function sayUnderWay({ sentAt, wallet }: { sentAt: number; wallet: string }): OutcomeWords {
   const { title, says, next, again } = payTexts.underWay
   const what = `${says(formatTime(new Date(sentAt)), inSentence(wallet))} ${next}`
   return { title, says: what, tone: 'warn', mayRetry: false, again }

@@ -1,8 +1,9 @@
 /** What the chart and its table write. */
+
+import { addDecimals } from '../../shared/decimals.ts'
 import { formatAmount, formatUsd } from '../../shared/format-amount.ts'
 import { formatDay, formatOnce } from '../../shared/format-time.ts'
 import { paymentsTexts, stateTexts } from '../../shared/texts.ts'
-import { addDecimals } from '../../shared/decimals.ts'
 import { lastDayOf, type Period } from './periods.ts'
 import { type Bar, type ChartState, heightOf, type Measure, OTHER, type Part } from './sums.ts'
 

@@ -1,7 +1,7 @@
 import type { PaymentRequest } from '@waybill/client'
+import { addDecimals, isAboveZero, shareOf, subtractDecimals } from '../../shared/decimals.ts'
 import { formatAmount } from '../../shared/format-amount.ts'
 import { requestTexts } from '../../shared/texts.ts'
-import { addDecimals, isAboveZero, shareOf, subtractDecimals } from '../../shared/decimals.ts'
 import { Amount } from '../parts/shown-values.tsx'
 
 const tones = { paid: 'good', pending: 'busy striped', outstanding: '', overpaid: 'warn' }

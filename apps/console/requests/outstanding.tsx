@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { type PaymentRequestSummary, PaymentRequest_Status as Status } from '@waybill/client'
-import { requestTexts } from '../../shared/texts.ts'
 import { addDecimals } from '../../shared/decimals.ts'
+import { requestTexts } from '../../shared/texts.ts'
 import { Failure, hasFailed } from '../parts/notices.tsx'
 import { Amount } from '../parts/shown-values.tsx'
 import { useWaybill } from '../parts/signed-in.tsx'

@@ -1,8 +1,8 @@
 import type { PaymentRequest } from '@waybill/client'
+import { isAboveZero } from '../../shared/decimals.ts'
 import { type RequestState, stateOf } from '../../shared/request-state.ts'
 import { sentence } from '../../shared/sentence.ts'
 import { requestTexts, stateTexts } from '../../shared/texts.ts'
-import { isAboveZero } from '../../shared/decimals.ts'
 import { Badge, type Tone } from '../parts/shown-values.tsx'
 
 const tones: Readonly<Record<RequestState, Tone>> = {

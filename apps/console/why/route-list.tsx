@@ -1,10 +1,10 @@
 import { type FeeLine, FeeLine_Stage, FeeLine_Type, type Route, Route_StepKind, Route_Tag } from '@waybill/client'
+import { addDecimals, shareOf } from '../../shared/decimals.ts'
 import { symbolOf } from '../../shared/format-amount.ts'
 import { formatSpan } from '../../shared/format-time.ts'
 import { sentence } from '../../shared/sentence.ts'
 import { feeTexts, whyTexts } from '../../shared/texts.ts'
 import { Facts, Table } from '../parts/blocks.tsx'
-import { addDecimals, shareOf } from '../../shared/decimals.ts'
 import { Amount, Badge, Usd } from '../parts/shown-values.tsx'
 import { sayHow, sayWay } from './say-verdict.ts'
 

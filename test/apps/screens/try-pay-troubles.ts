@@ -123,7 +123,8 @@ function disturbRequest(screens: () => Screens): void {
       await fresh.route('**/WatchPaymentRequest', refuseStream)
       await fresh.route('**/GetPaymentRequest', (route) => answerRequest(route, reference, Status.PARTIALLY_PAID, sums))
     })
-    await page.getByText('2.3 USDC / 3.25 USDC paid so far').waitFor()
+    await heading(page).waitFor()
+    expect(await page.locator('.request').innerText()).toContain('2.3 USDC / 3.25 USDC paid so far')
     await page.context().close()
   })
 
