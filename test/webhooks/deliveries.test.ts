@@ -165,6 +165,32 @@ describe('what fails', () => {
     expect(shop.received).toHaveLength(3)
   })
 
+  it('is never tried sooner than its schedule, and never again once it was accepted', async () => {
+    const tries = new Map<unknown, { readonly atMs: number; readonly status: number }[]>()
+    const shop = await receiver((got) => {
+      const made = tries.get(idOf(got)) ?? []
+      // Half of the attempts fail, the fourth never.
+      const draw = Number.parseInt(String(idOf(got)).slice(4 + made.length), 16) % 2
+      const status = made.length < 3 && draw === 0 ? 500 : 204
+      tries.set(idOf(got), [...made, { atMs: stage.clock.now.getTime(), status }])
+      return status
+    })
+    const { id } = await stage.create({ url: shop.url })
+    await stage.run(await stage.sender())
+    await stage.addPayments(100)
+    await stage.setStatus([1, 2, 3], 4)
+    const passing = setInterval(() => later(60), 50)
+    await expect.poll(() => stateOf(id), { timeout: 50_000 }).toMatchObject({ parked: 0, position: 103n })
+    clearInterval(passing)
+    expect(tries.size).toBe(103)
+    for (const made of tries.values()) {
+      expect(made.map(({ status }) => status)).toEqual([...made.slice(1).map(() => 500), 204])
+      const pauses = made.slice(1).map(({ atMs }, nth) => (atMs - (made[nth]?.atMs ?? 0)) / 1_000)
+      expect(pauses.filter((pause, nth) => pause < ([5, 300, 1_800][nth] ?? 0))).toEqual([])
+    }
+    expect(stage.logs.records.map(({ message }) => message)).not.toContain('sending webhooks failed; trying again')
+  }, 60_000)
+
   it('delays no other webhook: one that never answers, one that breaks off, one that is away', async () => {
     const silent = await receiver(() => 'never')
     const broken = await receiver(() => 'break')

@@ -65,8 +65,8 @@ export function createDeliveryWindow({ position }: Pick<Endpoint, 'position'>, p
     pausing: () => pausing,
     /** What is parked and not stored yet. */
     unsavedParked: () => news.failed.length + news.behind.length,
-    /** Changes whose retry is to be made or under way. */
-    retrying: () => openChanges(true),
+    /** Changes whose retry is to be made, under way, or has ended and is not stored: their stored time of the next attempt is that of this retry. */
+    retrying: () => [...openChanges(true), ...[...news.failed, ...news.unparked].map(({ change }) => change)],
     /** Takes what was read up to a change. */
     take(events: readonly WebhookEvent[], upTo: bigint): void {
       for (const event of events) queue.add({ event, attempts: 0, isRetry: false, isSending: false })

@@ -35,7 +35,7 @@ export function createDeliveryRepository(knex: Knex) {
       const rows = (await runCancellable(knex, query, signal)) as { subject: string; first: bigint }[]
       return new Map(rows.map(({ subject, first }) => [subject, first]))
     },
-    /** @param except - changes whose retry is under way */
+    /** @param except - changes whose retry is not stored yet */
     async parked({ accountId, id }: Endpoint, except: readonly bigint[], signal?: AbortSignal): Promise<Parked> {
       const query = knex('parked_deliveries').where({ account_id: accountId, endpoint_id: id })
       void query.whereNotIn('change', except.map(String))
