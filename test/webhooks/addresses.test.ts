@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { createServer as createHttpServer } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -86,6 +87,26 @@ it('asks TLS for the name of the URL, and refuses a certificate that nobody trus
   })
   expect(outcome.failure).toMatch(/^TLS failed: /)
   expect(names).toEqual(['shop.example'])
+  server.close()
+})
+
+it('closes the connection of an answer that never ends; its status counts', async () => {
+  let open = 0
+  const server = createHttpServer((_, response) => response.writeHead(503).flushHeaders())
+  server.on('connection', (socket) => {
+    open += 1
+    socket.on('close', () => {
+      open -= 1
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const sending = createPostWebhook({ allowsPrivate: true, now: () => new Date() })
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  const outcomes = await Promise.all(Array.from({ length: 3 }, () => sending.post(posting(url), never)))
+  expect(new Set(outcomes.map(({ failure }) => failure))).toEqual(new Set(['it answered 503']))
+  await expect.poll(() => open, { timeout: 5_000 }).toBe(0)
+  sending.close()
   server.close()
 })
 

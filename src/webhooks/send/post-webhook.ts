@@ -37,8 +37,9 @@ export interface PostOptions {
 
 const TIMEOUT_MS = 15_000
 
-/** An answer's body is read so that its connection can be used again, but not a long one. */
+/** An answer's body is read so that its connection can be used again, but not a long or a slow one. */
 const MAX_ANSWER_BYTES = 64 * 1024
+const MAX_ANSWER_MS = 1_000
 
 /** The connection would go to an address that is not public. */
 class PrivateAddressError extends Error {
@@ -82,11 +83,17 @@ export function createPostWebhook(options: PostOptions): { readonly post: PostWe
     return new Promise((resolve, reject) => {
       const agent = agents[isPlain ? 'http:' : 'https:']
       const request = (isPlain ? http.request : https.request)({ ...options, agent })
+      let hasHead = false
       request.on('response', (response) => {
+        hasHead = true
+        const outcome = outcomeOf(response, now())
         discard(response)
-        resolve(outcomeOf(response, now()))
+        // A delivery keeps its slot as long as its connection.
+        response.on('close', () => resolve(outcome))
       })
       request.on('error', (error: NodeJS.ErrnoException) => {
+        // The status counts, whatever becomes of the body.
+        if (hasHead) return
         // The receiver may have closed an idle connection at the moment in which it was used again.
         const isStale = mayRepeat && request.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE')
         if (isStale) resolve(send({ url, body, headers }, signal, false))
@@ -130,6 +137,8 @@ function discard(response: http.IncomingMessage): void {
     if (size > MAX_ANSWER_BYTES) response.destroy()
   })
   response.on('error', () => {})
+  const late = setTimeout(() => response.destroy(), MAX_ANSWER_MS)
+  response.on('close', () => clearTimeout(late))
 }
 
 function outcomeOf({ statusCode: status = 0, headers }: http.IncomingMessage, now: Date): Outcome {
