@@ -165,6 +165,22 @@ describe('what fails', () => {
     expect(shop.received).toHaveLength(3)
   })
 
+  it('is sent under a filter that was changed meanwhile, as what it is there', async () => {
+    let status = 500
+    const shop = await receiver(() => status)
+    const { id } = await stage.create({ url: shop.url, filter: 'status=CONFIRMED' })
+    await stage.run(await stage.sender())
+    await stage.addPayments(1)
+    await stage.setStatus([1], 4)
+    await expect.poll(async () => (await stateOf(id)).parked).toBe(2)
+    status = 204
+    await webhooks().update(stage.account, id, { kinds: [], filter: 'status=REFUNDED' }, by)
+    later(5)
+    await shop.until(() => shop.received.length >= 2)
+    await expect.poll(() => stateOf(id)).toMatchObject({ parked: 0, lostChanges: 0n })
+    expect(eventsOf(shop.received)).toEqual(['payment.added 1', 'payment.added 1'])
+  })
+
   it('is never tried sooner than its schedule, and never again once it was accepted', async () => {
     const tries = new Map<unknown, { readonly atMs: number; readonly status: number }[]>()
     const shop = await receiver((got) => {

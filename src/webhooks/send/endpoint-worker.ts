@@ -160,9 +160,10 @@ async function takeDue({ deliveries, now }: WorkerOptions, on: Work): Promise<vo
   const due = await deliveries.due(endpoint, at, { limit, except: window.retrying() }, signal)
   on.parked = { ...on.parked, dueAt: due.length === limit ? at : undefined }
   for (const delivery of due) {
-    const { change, kind, attempts } = delivery
+    const { change, attempts } = delivery
     const { events, prunedChange } = await read({ after: change - 1n, changes: 1 }, signal)
-    const event = events.find((each) => each.change === change && each.kind === kind)
+    // Under a filter that was changed it may be of another kind.
+    const event = events.find((each) => each.change === change)
     // Without an event, the filter does not choose it any more, or it is not kept any more.
     if (event === undefined) window.drop(delivery, change <= prunedChange)
     else window.retry(event, attempts)
