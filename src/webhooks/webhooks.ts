@@ -147,14 +147,15 @@ export function createWebhooks(options: WebhooksOptions) {
       return { deliveries: found.map(withId), limit: MAX_LISTED }
     },
     /**
-     * Sends again what followed a moment or a change.
+     * Sends again what followed a moment or a change. What was not sent yet is sent too.
      *
      * @throws WaybillError WEBHOOK_NOT_FOUND, MISSING_FIELD, INVALID_DATE, INVALID_FIELD for a position ahead of the log, REPLAY_TOO_OLD
      */
     async replay(account: Account, id: string, input: ReplayInput, by: Changer, signal?: AbortSignal) {
       const endpoint = await find(account, id, signal)
-      const position = await findPosition(repository, account, input, now(), signal)
-      return update(account, endpoint.id, () => ({ position }), changeBy(by, 'REPLAY_WEBHOOK'), signal)
+      const from = await findPosition(repository, account, input, now(), signal)
+      const patch = ({ position }: Endpoint) => ({ position: from < position ? from : position })
+      return update(account, endpoint.id, patch, changeBy(by, 'REPLAY_WEBHOOK'), signal)
     },
   }
 }

@@ -48,7 +48,8 @@ it('creates, lists, tests, pauses, resumes, rotates, replays and removes', async
   expect((await webhooks(['resume', id])).rows[0]?.[2]).toBe('ACTIVE')
   expect((await webhooks(['rotate', id])).stdout).not.toBe(`${secret}\n`)
   await stage.addPayments(3)
-  expect((await webhooks(['replay', id, '--position', '1'])).rows[0]?.[3]).toBe('1 of 3')
+  // Nothing was sent yet, so nothing is skipped.
+  expect((await webhooks(['replay', id, '--position', '1'])).rows[0]?.[3]).toBe('0 of 3')
   expect((await webhooks(['replay', id, '--since', '2026-03-01T00:00:00Z'])).code).toBe(1)
   expect(await webhooks(['remove', id])).toMatchObject({ code: 0 })
   expect(await webhooks(['remove', id])).toMatchObject({ code: 1, stderr: expect.stringContaining('has no webhook') })

@@ -234,14 +234,32 @@ describe('replay', () => {
     const noon = stage.clock.now.toISOString()
     await stage.addPayments(2, 3)
     await shop.until(() => shop.received.length === 4)
+    const isSaved = async () => {
+      await expect.poll(async () => (await stateOf(id)).position).toBe(4n)
+    }
+    await isSaved()
     await webhooks().replay(stage.account, id, { fromPosition: 1n }, by)
     await shop.until(() => shop.received.length === 7)
+    await isSaved()
     await webhooks().replay(stage.account, id, { fromTime: noon }, by)
     await shop.until(() => shop.received.length === 9)
     const numbers = shop.received.map(numberOf)
     expect(new Set(numbers.slice(4, 7))).toEqual(new Set([2, 3, 4]))
     expect(new Set(numbers.slice(7))).toEqual(new Set([3, 4]))
     expect(new Set(shop.received.map((each) => JSON.stringify([idOf(each), each.body]))).size).toBe(4)
+  })
+
+  it('skips nothing that was not sent yet', async () => {
+    const shop = await receiver()
+    const { id } = await stage.create({ url: shop.url })
+    await webhooks().update(stage.account, id, { kinds: [], isPaused: true }, by)
+    await stage.addPayments(2)
+    later(60)
+    await webhooks().replay(stage.account, id, { fromTime: stage.clock.now.toISOString() }, by)
+    await webhooks().update(stage.account, id, { kinds: [], isPaused: false }, by)
+    await stage.run(await stage.sender())
+    await shop.until(() => shop.received.length === 2)
+    expect(new Set(shop.received.map(numberOf))).toEqual(new Set([1, 2]))
   })
 
   it('refuses what the log does not have', async () => {

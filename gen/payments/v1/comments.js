@@ -1060,7 +1060,7 @@ export const comments = {
   "payments.v1.WebhooksService.GetWebhook": "Returns one webhook. WEBHOOK_NOT_FOUND if the account has no such webhook.",
   "payments.v1.WebhooksService.ListWebhookDeliveries": "Lists the deliveries that failed, in the order of their next attempts, then the last that succeeded: 100 in all. WEBHOOK_NOT_FOUND if the account has no such webhook.",
   "payments.v1.WebhooksService.ListWebhooks": "Lists the webhooks of the account by time of creation, all on one page.",
-  "payments.v1.WebhooksService.ReplayWebhook": "Sends again what followed a moment or a position, with the same `webhook-id` as before. WEBHOOK_NOT_FOUND if the account has no such webhook; REPLAY_TOO_OLD if the changes are not kept any more, after seven days.",
+  "payments.v1.WebhooksService.ReplayWebhook": "Sends again what followed a moment or a position, with the same `webhook-id` as before; what was not sent yet is not skipped. WEBHOOK_NOT_FOUND if the account has no such webhook; REPLAY_TOO_OLD if the changes are not kept any more, after seven days.",
   "payments.v1.WebhooksService.RotateWebhookSecret": "Returns a new secret. For a day deliveries have two signatures, with the new secret and with the one before. WEBHOOK_NOT_FOUND if the account has no such webhook.",
   "payments.v1.WebhooksService.TestWebhook": "Sends a delivery of the type `webhook.test` now, also to a PAUSED webhook, and returns what came of it. WEBHOOK_NOT_FOUND if the account has no such webhook.",
   "payments.v1.WebhooksService.UpdateWebhook": "Changes what is sent, pauses or resumes. A webhook that is resumed goes on where it stopped, and what had failed is tried again at once. WEBHOOK_NOT_FOUND if the account has no such webhook.",

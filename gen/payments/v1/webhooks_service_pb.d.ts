@@ -473,8 +473,9 @@ export declare const WebhooksService: GenService<{
     output: typeof ListWebhookDeliveriesResponseSchema;
   },
   /**
-   * Sends again what followed a moment or a position, with the same `webhook-id` as before. WEBHOOK_NOT_FOUND if the
-   * account has no such webhook; REPLAY_TOO_OLD if the changes are not kept any more, after seven days.
+   * Sends again what followed a moment or a position, with the same `webhook-id` as before; what was not sent yet is not
+   * skipped. WEBHOOK_NOT_FOUND if the account has no such webhook; REPLAY_TOO_OLD if the changes are not kept any more,
+   * after seven days.
    *
    * @generated from rpc payments.v1.WebhooksService.ReplayWebhook
    */
