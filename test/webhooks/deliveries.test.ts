@@ -223,6 +223,35 @@ describe('what fails', () => {
   })
 })
 
+it('beyond 1,000 parked deliveries one is tried every five minutes, and all once it succeeds', async () => {
+  let status = 500
+  const shop = await receiver(() => status)
+  const { id } = await stage.create({ url: shop.url })
+  await stage.addPayments(1_000)
+  await stage.knex.raw(
+    `insert into parked_deliveries (account_id, endpoint_id, change, changed_at, kind, subject, attempts, attempted_at, due_at)
+     select account_id, ?, change, at, 'payment.added', payment_id, 7, ?::timestamptz, ?::timestamptz + interval '14 hours' from payment_changes`,
+    [id, stage.clock.now, stage.clock.now],
+  )
+  await stage.knex('webhook_endpoints').update({ position: 1_000 })
+  await stage.addPayments(1, 1_001)
+  await stage.run(await stage.sender())
+  const warnings = () => stage.logs.records.filter(({ message }) => message.startsWith('too many deliveries'))
+  const parked = () => stage.knex('parked_deliveries').orderBy('due_at').select('attempts', 'due_at')
+  for (const probes of [0, 1, 2]) {
+    expect(shop.received).toHaveLength(probes)
+    const dueAt = new Date(stage.clock.now.getTime() + 300_000)
+    // Its attempt will not count.
+    await expect.poll(async () => (await parked())[0]).toEqual({ attempts: 6, due_at: dueAt })
+    expect((await parked()).filter(({ attempts }) => attempts === 7)).toHaveLength(999)
+    if (probes === 2) status = 204
+    later(300)
+    await shop.until(() => shop.received.length > probes)
+  }
+  await shop.until(() => shop.received.length > 100 && shop.received.some((got) => numberOf(got) === 1_001))
+  expect(warnings()).toHaveLength(1)
+}, 60_000)
+
 describe('replay', () => {
   it('sends again from a position or a time, with the ids of before', async () => {
     const shop = await receiver()

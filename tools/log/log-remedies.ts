@@ -31,6 +31,9 @@ export const remedies: Readonly<Record<string, Remedy>> = {
     do: '`reason` says why: its receiver fails or is gone; once it is well, resume it and it goes on where it stopped',
   },
   'a webhook is paused: its filter is no longer valid': { do: 'correct its filter, then resume it' },
+  'too many deliveries of a webhook have failed: no new ones are sent': {
+    do: 'its receiver fails; once it is well, all are tried within five minutes, or at once by `webhooks resume`',
+  },
   'changes were removed from the log before a webhook had them': {
     do: 'the receiver has missed `changes`: let it read them by `changedFrom` of a search',
   },

@@ -1030,7 +1030,7 @@ export const comments = {
   "payments.v1.Webhook.last_change": "The last change of the account: what lies between `position` and it is still to be sent.",
   "payments.v1.Webhook.lost_changes": "Changes that were never sent, because it was paused or failing for the seven days for which changes are kept.",
   "payments.v1.Webhook.old_secret_until": "Until when the secret before the current one signs too, after a rotation. Absent if there was none.",
-  "payments.v1.Webhook.parked": "Deliveries that failed and are retried, and later ones of the same payments and requests, which wait for them.",
+  "payments.v1.Webhook.parked": "Deliveries that failed and are retried, and later ones of the same payments and requests, which wait for them. From 1,000 on nothing new is sent: one is tried every five minutes, and all once it succeeds.",
   "payments.v1.Webhook.pause_reason": "Why nothing is sent. Absent while it is ACTIVE.",
   "payments.v1.Webhook.paused_at": "Since when nothing is sent, in milliseconds. Absent while it is ACTIVE.",
   "payments.v1.Webhook.position": "The last change of the account that is delivered, failing, or of no interest.",

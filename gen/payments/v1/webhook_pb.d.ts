@@ -97,6 +97,7 @@ export declare type Webhook = Message<"payments.v1.Webhook"> & {
 
   /**
    * Deliveries that failed and are retried, and later ones of the same payments and requests, which wait for them.
+   * From 1,000 on nothing new is sent: one is tried every five minutes, and all once it succeeds.
    *
    * @generated from field: int32 parked = 12;
    */

@@ -59,6 +59,8 @@ export interface WorkerOptions {
 const WINDOW = 128
 /** Beyond so many parked deliveries nothing new is read: what is not read stays in the log. */
 const MAX_PARKED = 1_000
+/** Meanwhile one of them is tried as often as this, so that it is noticed when the endpoint is well again. */
+const PROBE_EVERY_MS = 5 * 60_000
 const LONGEST_WAIT_MS = 30_000
 /** The log is read to know its last change. */
 const UNKNOWN = -1n
@@ -78,8 +80,10 @@ export async function sendToEndpoint(options: WorkerOptions, endpoint: Endpoint,
     const until = AbortSignal.any([signal, ending.signal])
     const read = await options.source.open(endpoint, until)
     const window = createDeliveryWindow(endpoint, await deliveries.parkedSubjects(endpoint, until))
-    const parked = await deliveries.parked(endpoint, [], until)
-    const reason = await work(options, { endpoint, lease, read, signal: until, window, parked, lastChange: UNKNOWN })
+    const parked = { count: 0, dueAt: undefined }
+    const on = { endpoint, lease, read, signal: until, window, parked, isFull: false, lastChange: UNKNOWN }
+    await readParked(options, on)
+    const reason = await work(options, on)
     if (!(await deliveries.pause(endpoint, reason, now()))) return
     logger.warn({ webhook: endpoint.id, host: new URL(endpoint.url).host, reason }, 'a webhook is paused')
   } finally {
@@ -95,6 +99,8 @@ interface Work {
   readonly signal: AbortSignal
   readonly window: DeliveryWindow
   parked: Parked
+  /** Too much is parked, and the log says so. */
+  isFull: boolean
   /** Of the log. */
   lastChange: bigint
 }
@@ -170,15 +176,39 @@ async function takeDue({ deliveries, now }: WorkerOptions, on: Work): Promise<vo
   }
 }
 
-async function save({ deliveries, now }: WorkerOptions, on: Work): Promise<void> {
+async function save(options: WorkerOptions, on: Work): Promise<void> {
+  const { deliveries, now } = options
   const { window, signal, endpoint } = on
   const progress = window.takeProgress()
   if (progress === undefined) return
   await deliveries.save(on.lease, endpoint, progress, now(), signal)
   if ([progress.failed, progress.behind, progress.unparked].every((list) => list.length === 0)) return
+  // The endpoint is well again.
+  if (on.parked.count >= MAX_PARKED && progress.unparked.length > 0) {
+    await deliveries.bringForward(endpoint, 'ALL', now())
+  }
   const subjects = await deliveries.parkedSubjects(endpoint, signal)
-  on.parked = await deliveries.parked(endpoint, window.retrying(), signal)
+  await readParked(options, on)
   window.setParked(subjects)
+}
+
+async function readParked({ deliveries, logger, now }: WorkerOptions, on: Work): Promise<void> {
+  const { endpoint, window, signal } = on
+  on.parked = await deliveries.parked(endpoint, window.retrying(), signal)
+  const { count, dueAt } = on.parked
+  const wasFull = on.isFull
+  // One that fills up again and again is logged once.
+  on.isFull = count >= (wasFull ? MAX_PARKED / 2 : MAX_PARKED)
+  if (on.isFull && !wasFull) {
+    logger.warn(
+      { webhook: endpoint.id, parked: count },
+      'too many deliveries of a webhook have failed: no new ones are sent',
+    )
+  }
+  const soon = new Date(now().getTime() + PROBE_EVERY_MS)
+  if (count < MAX_PARKED || dueAt === undefined || dueAt <= soon) return
+  await deliveries.bringForward(endpoint, 'FIRST', soon)
+  on.parked = { count, dueAt: soon }
 }
 
 /** Waits until a delivery has ended, the log has more, or a retry is due. */

@@ -35,14 +35,22 @@ export function createDeliveryRepository(knex: Knex) {
       const rows = (await runCancellable(knex, query, signal)) as { subject: string; first: bigint }[]
       return new Map(rows.map(({ subject, first }) => [subject, first]))
     },
-    /** @param except - changes whose retry is not stored yet */
+    /** @param except - changes whose retry is not stored yet: they count, but their next attempt does not */
     async parked({ accountId, id }: Endpoint, except: readonly bigint[], signal?: AbortSignal): Promise<Parked> {
+      const due = knex.raw('min(due_at) filter (where change <> all(?::bigint[])) as due', [except.map(String)])
       const query = knex('parked_deliveries').where({ account_id: accountId, endpoint_id: id })
-      void query.whereNotIn('change', except.map(String))
-      const [row] = (await runCancellable(knex, query.count({ n: '*' }).min({ due: 'due_at' }), signal)) as [
+      const [row] = (await runCancellable(knex, query.count({ n: '*' }).select(due), signal)) as [
         { n: bigint; due: Date | null },
       ]
       return { count: Number(row.n), dueAt: row.due ?? undefined }
+    },
+    /** Has all parked deliveries tried by a time, or only the first, in an attempt that does not count. */
+    async bringForward({ accountId, id }: Endpoint, which: 'FIRST' | 'ALL', at: Date): Promise<void> {
+      const of = { account_id: accountId, endpoint_id: id }
+      const rows = knex('parked_deliveries').where(of).where('due_at', '>', at)
+      if (which === 'ALL') return void (await rows.update({ due_at: at }))
+      const first = knex('parked_deliveries').where(of).whereNotNull('due_at').orderBy(['due_at', 'change']).limit(1)
+      await rows.whereIn('change', first.select('change')).update({ due_at: at, attempts: knex.raw('attempts - 1') })
     },
     /** Parked deliveries that are due, the longest due first. */
     async due(
