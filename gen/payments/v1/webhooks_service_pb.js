@@ -113,7 +113,8 @@ export const ReplayWebhookRequestSchema = /*@__PURE__*/
  * A delivery is a POST of `{"type", "timestamp", "data"}` with the headers `webhook-id`, `webhook-timestamp` and
  * `webhook-signature`. Each change is delivered at least once, those of one payment or request in their order. Any 2xx
  * within 15 seconds is success; other answers are retried after 5 s, 5 min, 30 min, 2, 5, 10, 14, 20 and 24 h, or when
- * `Retry-After` says. Then, and at once after a 410, the webhook is PAUSED.
+ * `Retry-After` says. Then, and at once after a 410, the webhook is PAUSED. Of a body that would have 20 kB, lists are left
+ * out, then `metadata`, and it has `"incomplete": true`.
  *
  * Comments name fields as JSON does (`amountInUSD`). Names in capitals, such as MISSING_FIELD, are the `reason` of an
  * error: its details hold a google.rpc.ErrorInfo of the domain `waybill`. Every method: RATE_LIMITED beyond the calls a

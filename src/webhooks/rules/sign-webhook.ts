@@ -37,14 +37,20 @@ interface SentEvent extends Pick<DeliveredChange, 'change' | 'at'> {
   readonly data: string
 }
 
-/** The body of a delivery. Of a resource that is too long, its lists are left out, and `incomplete` says so. */
+/** The body of a delivery. Of a resource that is too long, its lists are left out, then its metadata, and `incomplete` says so. */
 function bodyOf({ kind, at, data }: SentEvent): string {
   const head = `{"type":${JSON.stringify(kind)},"timestamp":"${at.toISOString()}"`
   const body = `${head},"data":${data}}`
-  if (Buffer.byteLength(body) < MAX_BODY_BYTES) return body
-  const short = Object.entries(JSON.parse(data) as object).filter(([, value]) => !Array.isArray(value))
-  return `${head},"incomplete":true,"data":${JSON.stringify(Object.fromEntries(short))}}`
+  if (isShort(body)) return body
+  const without = (isLeftOut: (key: string, value: unknown) => boolean) => {
+    const rest = JSON.stringify(JSON.parse(data), (key, value) => (isLeftOut(key, value) ? undefined : value))
+    return `${head},"incomplete":true,"data":${rest}}`
+  }
+  const withoutLists = without((_, value) => Array.isArray(value))
+  return isShort(withoutLists) ? withoutLists : without((key, value) => Array.isArray(value) || key === 'metadata')
 }
+
+const isShort = (body: string) => Buffer.byteLength(body) < MAX_BODY_BYTES
 
 /**
  * Body and headers of an attempt, after Standard Webhooks. Further headers of deliveries belong here.
