@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { createServer as createHttpServer } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
@@ -54,6 +55,22 @@ describe('a name is refused with all its addresses', () => {
     },
   )
 })
+
+/** Names of /etc/hosts that no DNS has, if this machine has any. */
+const ownNames = [...readFileSync('/etc/hosts', 'utf8').matchAll(/^127\.0\.0\.1[ \t]+(?!localhost)([\w-]+)$/gm)].map(
+  ([, name = '']) => name,
+)
+it.skipIf(ownNames.length === 0)(
+  'finds names that only this machine knows where private addresses are allowed',
+  async () => {
+    const url = `http://${ownNames[0]}:${new URL(inner.url).port}/`
+    expect(await post(url, { allowsPrivate: true })).toEqual({ status: 204 })
+    expect(await post(url)).toEqual({ failure: 'its name has no address' })
+    expect(await post('http://nothing.invalid/', { allowsPrivate: true })).toEqual({
+      failure: 'its name has no address',
+    })
+  },
+)
 
 it('connects to the address that was checked, with the old name: what the DNS answers next reaches nothing', async () => {
   const first = await startReceiver(() => 204, '127.0.0.2')

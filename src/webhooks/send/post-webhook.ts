@@ -1,5 +1,5 @@
 import type { LookupAddress } from 'node:dns'
-import { Resolver } from 'node:dns/promises'
+import * as dns from 'node:dns/promises'
 import * as http from 'node:http'
 import * as https from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
@@ -27,7 +27,7 @@ export interface PostOptions {
   /** Whether addresses that are not public may be connected to. */
   readonly allowsPrivate: boolean
   readonly now: () => Date
-  /** Default: the DNS, and this machine for `localhost`. */
+  /** Default: the DNS, and this machine for `localhost`; where private addresses are allowed, also what only this machine knows. */
   readonly resolveHost?: ResolveHost | undefined
   /** From the call to the head of the answer; default {@link TIMEOUT_MS}. */
   readonly timeoutMs?: number | undefined
@@ -51,7 +51,8 @@ class PrivateAddressError extends Error {
  * the name for TLS and Host: an answer of the DNS that changes afterwards reaches nothing. Redirects are not followed.
  */
 export function createPostWebhook(options: PostOptions): { readonly post: PostWebhook; close(): void } {
-  const { allowsPrivate, now, resolveHost = resolveByDns, timeoutMs = TIMEOUT_MS, tracer } = options
+  const { allowsPrivate, now, timeoutMs = TIMEOUT_MS, tracer } = options
+  const { resolveHost = allowsPrivate ? resolveByMachine : resolveByDns } = options
   const agents = { 'http:': new http.Agent(AGENT_OPTIONS), 'https:': new https.Agent(AGENT_OPTIONS) }
   const requireAllowed = (addresses: readonly string[]) => {
     if (!allowsPrivate && !addresses.every(isPublicAddress)) throw new PrivateAddressError()
@@ -151,7 +152,7 @@ function outcomeOf({ statusCode: status = 0, headers }: http.IncomingMessage, no
 function explain(error: unknown): string {
   if (error instanceof PrivateAddressError) return 'its name has an address that is not public'
   const { code = '', syscall = '' } = error as NodeJS.ErrnoException
-  if (syscall.startsWith('query') || code === 'ENOTFOUND') return 'its name has no address'
+  if (/^query|^getaddrinfo/.test(syscall) || code === 'ENOTFOUND') return 'its name has no address'
   if (/CERT|SELF_SIGNED|TLS|SSL|VERIFY/.test(code)) return `TLS failed: ${code}`
   return code === 'ECONNREFUSED' || code === 'EHOSTUNREACH' || code === 'ENETUNREACH' || code === 'ETIMEDOUT'
     ? 'it cannot be connected to'
@@ -159,7 +160,7 @@ function explain(error: unknown): string {
 }
 
 /** Without the threads of `lookup`, of which a slow name server could take all. */
-const resolver = new Resolver({ timeout: 2_000, tries: 2 })
+const resolver = new dns.Resolver({ timeout: 2_000, tries: 2 })
 
 async function resolveByDns(host: string): Promise<readonly string[]> {
   if (/^(?:.*\.)?localhost\.?$/i.test(host)) return ['127.0.0.1', '::1']
@@ -167,4 +168,10 @@ async function resolveByDns(host: string): Promise<readonly string[]> {
   const found = [ipv4, ipv6].flatMap((each) => (each.status === 'fulfilled' ? each.value : []))
   if (found.length === 0 && ipv4.status === 'rejected') throw ipv4.reason
   return found
+}
+
+/** Asks the machine for what the DNS has not: names of /etc/hosts and of search domains. */
+async function resolveByMachine(host: string): Promise<readonly string[]> {
+  const found = await resolveByDns(host).catch(() => [])
+  return found.length > 0 ? found : (await dns.lookup(host, { all: true })).map(({ address }) => address)
 }
