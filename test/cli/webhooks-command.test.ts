@@ -69,6 +69,11 @@ it.each([
   [['create', 'https://10.0.0.1/'], 'no public address'],
   [['create', 'https://shop.example/', '--kinds', 'payment.add'], 'payment.added'],
   [['create', 'https://shop.example/', '--filter', 'stat=PAID'], 'status'],
+  [
+    ['listen', '--forward', 'localhost:3000/webhooks'],
+    '--forward is "localhost:3000/webhooks": it is not http:// or https://',
+  ],
+  [['listen', '--forward', ''], '--forward'],
   [['replay', '00000000-0000-4000-8000-000000000000'], '--since or --position'],
 ])('%s is wrong usage', async (words, says) => {
   expect(await webhooks(words)).toMatchObject({ code: 2, stderr: expect.stringContaining(says) })

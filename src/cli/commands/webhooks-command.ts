@@ -8,6 +8,7 @@ import type { Account } from '../../domain/account.ts'
 import { suggestName } from '../../domain/nearest.ts'
 import { createLogger } from '../../observability/create-logger.ts'
 import { type EventKind, eventKinds, type Outcome } from '../../webhooks/rules/endpoint.ts'
+import { explainUrl } from '../../webhooks/rules/endpoint-url.ts'
 import { isSigned, secretOf, signEvent } from '../../webhooks/rules/sign-webhook.ts'
 import { createPostWebhook } from '../../webhooks/send/post-webhook.ts'
 import type { Webhook, Webhooks } from '../../webhooks/webhooks.ts'
@@ -117,13 +118,18 @@ const replay: Act = async ({ webhooks, found }, { positionals: [named = ''], opt
 const listen: Act = async ({ found, service, secretKey }, { options }, context) => {
   const { stdout, stderr, signal } = context
   const { source } = service.webhooks
+  const { forward } = options
+  const fault = forward === undefined ? undefined : explainUrl(forward, true)
+  if (fault !== undefined) {
+    throw new UsageError(`--forward is "${forward}": ${fault}; use a URL, such as http://localhost:3000/webhooks`)
+  }
   const kinds = parseKinds(options.kinds)
   const seen = kinds.length === 0 ? eventKinds : kinds
   const read = await source.open({ accountId: found.id, kinds: seen, filter: options.filter ?? '' }, signal)
   // The same at each start, so that the receiver's configuration stays.
   const secret = secretOf(secretKey, `listen ${found.name}`, 1)
   await using stack = new AsyncDisposableStack()
-  const target = options.forward ?? (await startVerifier(secret, stack))
+  const target = forward ?? (await startVerifier(secret, stack))
   const sending = createPostWebhook({ allowsPrivate: true, now: () => new Date() })
   stack.defer(() => sending.close())
   let after = (await read({ after: 0n, changes: 0 }, signal)).lastChange

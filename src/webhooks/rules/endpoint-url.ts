@@ -21,10 +21,13 @@ export function requireEndpointUrl(field: string, text: string, allowsPrivate: b
   return new URL(text).href
 }
 
-function explainUrl(text: string, allowsPrivate: boolean): string | undefined {
+/** Why a URL is no endpoint's; undefined where it may be one. */
+export function explainUrl(text: string, allowsPrivate: boolean): string | undefined {
   const url = URL.parse(text)
   if (url === null || text.length > MAX_LENGTH) return `it is no URL of at most ${MAX_LENGTH} characters`
-  if (url.protocol !== 'https:' && !(allowsPrivate && url.protocol === 'http:')) return 'it is not https://'
+  if (url.protocol !== 'https:' && !(allowsPrivate && url.protocol === 'http:')) {
+    return `it is not ${allowsPrivate ? 'http:// or ' : ''}https://`
+  }
   if (url.username !== '' || url.password !== '') return 'it has a user or password'
   if (url.hash !== '') return 'it has a fragment'
   if (allowsPrivate) return undefined
