@@ -21,7 +21,7 @@ export function useRequest(checkout: Checkout, paymentReference: string): Watche
   const askAgain = useAsking(
     (signal) => {
       let isCut = false
-      // Another watch begins with the request as it is. This one would say nothing when it is back and nothing has changed.
+      // Another watch begins with the request as it is.
       const onReconnect = (error: WaybillCallError) => {
         isCut = true
         const isBusy = isRefusedForNow(error)

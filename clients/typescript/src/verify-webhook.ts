@@ -8,7 +8,7 @@ export interface WebhookEvent {
   readonly timestamp: string
   /** The payment or the request, as the JSON API has it. */
   readonly data: Readonly<Record<string, unknown>>
-  /** The lists of `data` are left out, because they are too long: read the resource. */
+  /** The lists of `data` are left out, or its metadata too, because they are too long: read the resource. */
   readonly incomplete?: boolean
   /** The header `webhook-id`: the same for repeats of a delivery, so that you can drop them. */
   readonly id: string
