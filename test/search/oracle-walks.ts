@@ -383,7 +383,7 @@ export async function checkPair(oracle: Oracle, run: number, random: () => numbe
   await checkWalk(oracle, run, both, { sortBy, sortOrder, random })
 }
 
-/** Two cases of different filters. A least and a greatest amount of two cases could be an empty range, which is refused. */
+/** Two cases of different filters. A lower and an upper bound of two cases could be an empty range, which is refused. */
 function pickDisjoint(random: () => number): readonly [Case, Case] {
   const pick = () => cases[Math.floor(random() * cases.length)] as Case
   for (;;) {
@@ -394,10 +394,13 @@ function pickDisjoint(random: () => number): readonly [Case, Case] {
   }
 }
 
-/** The names of a case's filters; both bounds of an amount have one name, and so have those of dates and their zone. */
+/** The names of a case's filters; both bounds of an amount have one name, and so have those of changes, and those of dates and their zone. */
 const rangesOf = ({ input }: Case) =>
   Object.keys(input).map((name) =>
-    name.replace(/^(?:min|max)Amount$/, 'amount').replace(/^(?:from|to)Date$|^timeZone$/, 'date'),
+    name
+      .replace(/^(?:min|max)Amount$/, 'amount')
+      .replace(/^(?:from|to)Date$|^timeZone$/, 'date')
+      .replace(/^changed(?:From|To)$/, 'changed'),
   )
 
 /** Walks to the end and back and compares every page with the brute-force answer. @param planner - which search, counted round and round */
