@@ -33,3 +33,6 @@ process.exitCode = await runCommandLine(commands, words, {
   actor: currentActor(),
   ...stop,
 })
+
+// The command has ended what it began. What a library has left open, such as the retries of exports over OTLP, keeps the process no longer.
+setTimeout(() => process.exit(), 100).unref()

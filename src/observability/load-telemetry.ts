@@ -45,7 +45,7 @@ export async function loadTelemetry(options: TelemetryOptions, logger: Logger): 
     metricsUrl: server?.url,
     async stop(): Promise<void> {
       const stopped = Promise.allSettled([server?.stop(), traced?.stop(), pushed?.stop()])
-      await within(STOPPED_WITHIN_MS, stopped, endWhenDone)
+      await within(STOPPED_WITHIN_MS, stopped, () => undefined)
     },
   }
 }
@@ -54,10 +54,3 @@ const OTLP = 'OTEL_EXPORTER_OTLP_ENDPOINT'
 
 /** A collector that does not answer takes no more of the time that a stop has, in milliseconds. */
 const STOPPED_WITHIN_MS = 2_000
-
-/** Nothing makes the exporters give up: their retries would keep the process for ten seconds after it has its exit code. */
-function endWhenDone(): void {
-  setInterval(() => {
-    if (process.exitCode !== undefined) process.exit()
-  }, 50).unref()
-}

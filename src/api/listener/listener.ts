@@ -161,7 +161,7 @@ async function close(
   await closePort(port, closing)
   stopping.abort()
   // What arrived while this process was held up itself is read first.
-  after(Math.min(SILENCE_MS, graceMs), () => setImmediate(() => closeSilent()))
+  after(Math.min(SILENCE_MS, graceMs), () => setImmediate(closeSilent))
   after(graceMs, () => {
     cutting.abort()
     after(CUT_MS, () => destroy(open.sockets))
