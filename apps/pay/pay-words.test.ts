@@ -6,7 +6,7 @@ import { findSender } from './checkout-screen.tsx'
 import { originAround } from './frame.ts'
 import { payTexts } from './language.ts'
 import { linksIntoApps, readLink } from './page-link.ts'
-import { isCounted } from './receipt.tsx'
+import { isCounted, parseReceipt } from './receipt.tsx'
 import { sayError, sayOutcome, sayUnderWay } from './say-outcome.ts'
 import { sayRoute } from './say-route.ts'
 import { addProgress } from './use-payment.ts'
@@ -162,6 +162,15 @@ it.each([
   ['0.000000000000000010', '0.000000000000000001', true],
 ])('a payment of all of %s counts when %s is left: %s', (outstanding, now, counted) => {
   expect(isCounted({ outstanding }, now)).toBe(counted)
+})
+
+it('what stands in the place of a receipt and is none is not read', () => {
+  const receipt = { hash: '0x1', wallet: '0xabc', outstanding: '10.5', sentAt: 1, amount: '3' }
+  expect(parseReceipt(JSON.stringify(receipt))).toEqual(receipt)
+  const others = [null, 1, 'x', [], { ...receipt, outstanding: undefined }, { ...receipt, outstanding: 'x' }]
+  for (const other of [...others, { ...receipt, wallet: 7 }, { ...receipt, sentAt: '1' }]) {
+    expect(parseReceipt(JSON.stringify(other))).toBeUndefined()
+  }
 })
 
 it('shows one step as now and those before as done', () => {

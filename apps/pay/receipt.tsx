@@ -47,8 +47,15 @@ export function fromStorage<T>(work: (storage: Storage) => T): T | undefined {
   }
 }
 
-const readReceipt = (name: string) =>
-  fromStorage((storage) => JSON.parse(storage.getItem(name) ?? 'null') as Receipt | null) ?? undefined
+const readReceipt = (name: string) => fromStorage((storage) => parseReceipt(storage.getItem(name) ?? 'null'))
+
+/** @returns undefined for what is no receipt @throws SyntaxError for what is no JSON */
+export function parseReceipt(text: string): Receipt | undefined {
+  const { wallet, outstanding, sentAt, ...more } = (JSON.parse(text) ?? {}) as Partial<Receipt>
+  if (typeof wallet !== 'string' || typeof sentAt !== 'number' || !/^\d+(?:\.\d+)?$/.test(`${outstanding}`))
+    return undefined
+  return { hash: undefined, ...more, wallet, sentAt, outstanding: `${outstanding}` }
+}
 
 /** Whether nothing speaks against a payment that was sent: it has not failed, and nothing took its place. */
 function stands({ end }: MadePayment): boolean {
