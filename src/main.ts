@@ -34,5 +34,8 @@ process.exitCode = await runCommandLine(commands, words, {
   ...stop,
 })
 
-// The command has ended what it began. What a library has left open, such as the retries of exports over OTLP, keeps the process no longer.
+// The command has ended what it began, and its output has left. What a library has left open, such as the retries of exports over OTLP, keeps the
+// process no longer.
+const leave = (stream: NodeJS.WriteStream) => new Promise<unknown>((done) => stream.write('', done))
+await Promise.all([leave(process.stdout), leave(process.stderr)])
 setTimeout(() => process.exit(), 100).unref()
