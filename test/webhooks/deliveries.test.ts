@@ -170,11 +170,11 @@ describe('what fails', () => {
     const shop = await receiver(() => status)
     const { id } = await stage.create({ url: shop.url, filter: 'status=CONFIRMED' })
     const first = await stage.sender()
-    await stage.run(first)
+    await first.round()
     await stage.addPayments(1)
     await stage.setStatus([1], 4)
     await expect.poll(async () => (await stateOf(id)).parked).toBe(2)
-    // It would try once more under the filter that it knows.
+    // It would try once more under the filter that it knows, before it learns of the other.
     await first.end()
     status = 204
     await webhooks().update(stage.account, id, { kinds: [], filter: 'status=REFUNDED' }, by)
